@@ -101,6 +101,13 @@ def main():
             "type_hint": [library, cls], "variant": None,
         }]
     write_json(join("modular_model_index.json"), index)
+    write_json(join("skald.json"), {
+        "name": "skald-nano",
+        "title": "Built-in demonstration model",
+        "notice": "A toy that plays one small style and does not sing. For real songs fetch MiniMax-Music3.",
+        "defaults": {"num_inference_steps": 8, "guidance_scale": 1.7},
+        "acoustic_precision": "fp32",
+    })
     total = 0
     for folder, _, files in sorted(os.walk(args.out)):
         for f in files:
