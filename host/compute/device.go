@@ -48,6 +48,9 @@ type Buffer interface {
 	// Slice returns numbers lo to hi of the same memory. It does not allocate in
 	// a way that grows with use: keep slices that the frame loop needs.
 	Slice(lo, hi int) Buffer
+	// Free gives the memory back, once no queue uses it. Only for buffers that
+	// NewBuffer returned; their slices end with them.
+	Free()
 }
 
 // KVConfig is the shape of a KV cache: for every layer, Blocks blocks of BlockSize

@@ -61,13 +61,14 @@ type MatrixOps interface {
 	// y = r(residual + r(sum_k x_k w_nk + bias_n)). Y must not overlap x.
 	Linear(x Buffer, rows int, group ...Linear)
 
-	// EmbedSum gathers and adds table rows. With ids [rows, len(parts)] (I32) and
-	// part j's row t_j = table_j[base_j + ids[i, j]]:
+	// EmbedSum gathers and adds table rows. Row i's ids stand at ids[i*stride] and
+	// the numbers after it, one for each part (I32); with part j's row
+	// t_j = table_j[base_j + id_j]:
 	//   one part:      y_i = r(t_0)
 	//   several parts: y_i = r(r(t_0 + r(t_1 + t_2 + ...)) * scale)
 	// where the inner sum adds in order, in float32, and is rounded once. A row
 	// outside its table is a failure of the device.
-	EmbedSum(y Buffer, rows int, ids Buffer, parts []TablePart, scale float32)
+	EmbedSum(y Buffer, rows int, ids Buffer, stride int, parts []TablePart, scale float32)
 }
 
 // TablePart is one column of EmbedSum: Base is added to each of its ids.

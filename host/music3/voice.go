@@ -1,0 +1,89 @@
+package music3
+
+import (
+	"fmt"
+
+	"skald/host/compute"
+	"skald/host/rng"
+)
+
+// Voice is one song in the loop.
+type Voice struct {
+	MaxFrames int
+	Seed      uint64
+	Torch     *rng.Torch // torch's generator; nil for Philox draws by Seed
+	Forced    [][]int32  // recorded codes [iterations][B] to sing instead of drawing
+	Observer  *Observer  // sees every stage's numbers; slow
+
+	seqs      [2]sequence
+	pos       int            // of the next row
+	hidden    compute.Buffer // [2, H], the newest post-norm hidden states
+	iteration int
+	frames    int
+	store     []compute.Buffer // the frames' hidden states, hopFrames to a buffer
+	codes     []int32
+	end       End
+}
+
+// End says whether and why a voice stopped.
+type End uint8
+
+// The states of a voice.
+const (
+	Singing  End = iota
+	EndToken     // the model drew the end token
+	EndLength
+	EndCaller // Finish was called
+)
+
+// Frames is the number of frames sung so far.
+func (v *Voice) Frames() int { return v.frames }
+
+// Iterations is the number of iterations so far, the priming one included.
+func (v *Voice) Iterations() int { return v.iteration }
+
+// End tells whether the voice still sings.
+func (v *Voice) End() End { return v.end }
+
+// Finish ends the voice with what was sung so far.
+func (v *Voice) Finish() {
+	if v.end == Singing {
+		v.end = EndCaller
+	}
+}
+
+// Observer receives the numbers of the frame loop as float32, whatever their type.
+// The slices are only valid during the call. Rows are conditional, unconditional.
+type Observer struct {
+	Prefill  func(hidden []float32)                              // [2, H]
+	Semantic func(iteration int, hidden, logits []float32)       // [2, H], [2, codes+1]
+	Depth    func(iteration, code int, hidden, logits []float32) // code from 1; [2, H], [2, A]
+	// Variates receives the exponential variates of a draw of torch's generator.
+	Variates func(iteration, code int, q []float32)
+	Codes    func(iteration int, codes []int32)
+}
+
+// keepFrame copies a frame's hidden states [B*H] to the voice's store.
+func (l *FrameLoop) keepFrame(v *Voice, frame compute.Buffer) error {
+	width, at := frame.Len(), v.frames%hopFrames
+	if at == 0 {
+		b, err := l.device.NewBuffer(l.lm.dtype, hopFrames*width)
+		if err != nil {
+			return fmt.Errorf("music3: memory for the hidden states of frames %d to %d: %w", v.frames, v.frames+hopFrames-1, err)
+		}
+		v.store = append(v.store, b)
+	}
+	l.queue.Copy(v.store[len(v.store)-1].Slice(at*width, (at+1)*width), frame)
+	return nil
+}
+
+// free gives the voice's own memory back.
+func (v *Voice) free() {
+	for _, b := range v.store {
+		b.Free()
+	}
+	if v.hidden != nil {
+		v.hidden.Free()
+	}
+	v.store, v.hidden = nil, nil
+}

@@ -1,0 +1,51 @@
+package music3
+
+import "skald/host/checkpoint"
+
+// What the reference fixes for windows, in code rather than configuration.
+const (
+	windowFrames = 200  // frames of a full window
+	hopFrames    = 100  // frames from one window's start to the next
+	carryLatents = 172  // latents handed from window to window
+	cropLeft     = 86   // latents dropped at the start of every window but the first
+	cropRight    = 258  // latents dropped at the end of every window but the last
+	MaxFrames    = 9000 // of one song
+)
+
+// Window is one span of frames that is turned into sound by itself.
+type Window struct {
+	Index      int
+	Start, End int // frames
+	Latents    int
+	Left       int // samples to drop at the start
+	Right      int // samples to drop at the end
+}
+
+// Windows cuts a song of the given number of frames. Neighbours overlap by half; the
+// last may be shorter.
+func Windows(c checkpoint.ConditionEncoder, frames int) []Window {
+	count := 1
+	if frames > windowFrames {
+		count = (frames - 1) / hopFrames
+	}
+	out := make([]Window, count)
+	for k := range out {
+		start := k * hopFrames
+		end := min(start+windowFrames, frames)
+		w := Window{Index: k, Start: start, End: end, Latents: Latents(c, end-start)}
+		if k > 0 {
+			w.Left = cropLeft * c.OutputHopLength
+		}
+		if k < count-1 {
+			w.Right = cropRight * c.OutputHopLength
+		}
+		out[k] = w
+	}
+	return out
+}
+
+// carrySpan is the span of a window's latents that the next window begins with.
+func carrySpan(latents int) (lo, hi int) {
+	lo = max(0, latents-2*carryLatents)
+	return lo, max(lo, latents-carryLatents)
+}
