@@ -1,0 +1,153 @@
+package request
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"skald/host/engine"
+)
+
+// frames is the reference's rule for the length of a song: the whole frames that fit,
+// in float64, and no more than the model can make.
+func (r *Rules) frames(seconds float64) int {
+	return int(min(seconds*r.Info.FrameRate, float64(r.Info.MaxFrames)))
+}
+
+// speech puts the fields together. What one field says about another is checked here,
+// and only where the fields themselves have no problem.
+func (p *parser) speech() Speech {
+	s := Speech{Song: p.rules.Defaults, Format: WAV}
+	song := &s.Song
+
+	p.words(song)
+	p.length(song)
+	if v, ok := p.given["seed"]; ok {
+		song.Seed = v.value.integer
+	}
+	if v, ok := p.given["num_inference_steps"]; ok {
+		song.Steps = int(v.value.integer)
+	}
+	if v, ok := p.given["guidance_scale"]; ok {
+		song.Guidance = v.value.number
+	}
+	if v, ok := p.given["prompt_mode"]; ok {
+		song.PromptMode = engine.PromptMode(v.value.text)
+	}
+	if v, ok := p.given["response_format"]; ok {
+		s.Format = Format(v.value.text)
+	}
+	p.checkSong(*song)
+	return s
+}
+
+// words takes the lyrics and the instructions.
+func (p *parser) words(song *engine.Request) {
+	instrumental, ok := p.given["instrumental"]
+	if ok {
+		song.Instrumental = instrumental.value.flag
+	}
+	input, ok := p.given["input"]
+	song.Lyrics = input.value.text
+	if blank(song.Lyrics) && !song.Instrumental && !p.bad["input"] && !p.bad["instrumental"] {
+		const want = "send the lyrics, or instrumental true for a song without"
+		if ok {
+			p.report(input.name, &fault{code: InvalidValue, message: "is blank; " + want})
+		} else {
+			p.report("input", &fault{code: MissingField, message: "is required; " + want})
+		}
+		p.bad["input"] = true
+	}
+
+	if v, ok := p.given["instructions"]; ok {
+		song.Instructions = v.value.text
+	} else if blank(song.Instructions) && !p.bad["instructions"] {
+		p.bad["instructions"] = true
+		p.report("instructions", &fault{code: MissingField,
+			message: "is required; describe the style, the voice and the instruments"})
+	}
+}
+
+// length takes the two fields that bound the song.
+func (p *parser) length(song *engine.Request) {
+	seconds, bySeconds := p.given["audio_duration"]
+	tokens, byTokens := p.given["max_new_tokens"]
+	if bySeconds {
+		song.MaxFrames = p.rules.frames(seconds.value.number)
+	}
+	if !byTokens {
+		return
+	}
+	want := int(tokens.value.integer)
+	// 4.6 s is 115 frames to people and 114.99999999999999 to a float64.
+	near := math.Abs(seconds.value.number*p.rules.Info.FrameRate-float64(want)) < 1e-6
+	if bySeconds && song.MaxFrames != want && !near {
+		p.bad["max_new_tokens"] = true
+		p.report(tokens.name, &fault{code: ConflictingField, message: fmt.Sprintf(
+			"of %d and %s of %g s, which is %d tokens, disagree; send one of them",
+			want, seconds.name, seconds.value.number, song.MaxFrames)})
+		return
+	}
+	song.MaxFrames = want
+}
+
+// checkSong asks the model, and reports what it finds under the names the caller used.
+// A field that has a problem already is not reported again: the model saw a default in
+// its place.
+func (p *parser) checkSong(song engine.Request) {
+	if p.rules.Check == nil {
+		return
+	}
+	_, err := p.rules.Check(song)
+	for _, e := range flatten(err) {
+		var f *field
+		re, ok := errors.AsType[*engine.RequestError](e)
+		if ok {
+			f = engineField(re.Field)
+		}
+		switch {
+		case f == nil:
+			p.reportBody(InvalidValue, e.Error())
+		case p.bad[f.name], f.name == "audio_duration" && p.bad["max_new_tokens"]:
+		default:
+			p.report(p.calledBy(f), &fault{code: InvalidValue, message: "is refused by the model: " + re.Message})
+		}
+	}
+}
+
+// calledBy is the name by which the caller set a field, or the field's own.
+func (p *parser) calledBy(f *field) string {
+	if v, ok := p.given[f.name]; ok {
+		return v.name
+	}
+	if v, ok := p.given["max_new_tokens"]; ok && f.name == "audio_duration" {
+		return v.name
+	}
+	return f.name
+}
+
+// engineField finds the field behind the name of an engine.RequestError.
+func engineField(name string) *field {
+	for i := range fields {
+		if f := &fields[i]; f.engine == name || f.engine == "" && f.name == name {
+			return f
+		}
+	}
+	return nil
+}
+
+// flatten lists the errors that errors.Join put together.
+func flatten(err error) []error {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, flatten(e)...)
+	}
+	return all
+}
