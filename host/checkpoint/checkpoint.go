@@ -10,9 +10,12 @@ import (
 	"path/filepath"
 )
 
-// maxReadFile bounds what ReadFile reads; the largest such file, a tokenizer, has
-// about 11 MB.
-const maxReadFile = 64 << 20
+// Bounds of the files that are read as a whole. The largest are a tokenizer of
+// about 11 MB, and an index of some 100 bytes for each tensor.
+const (
+	maxReadFile = 64 << 20
+	maxSettings = 4 << 20
+)
 
 // Checkpoint is an open model.
 type Checkpoint struct {
@@ -60,19 +63,15 @@ func (c *Checkpoint) load() error {
 		return err
 	}
 	var report problems
-	if err := c.readManifest(); err != nil {
-		report.list = append(report.list, err)
-	}
-	config, err := readConfig(c.ReadFile)
-	if err != nil {
-		report.list = append(report.list, err)
-	}
+	report.include(c.readManifest())
+	config, err := readConfig(c.readSettings)
+	report.include(err)
 	c.Config = config
 	c.components = map[string]*component{}
 	for _, folder := range Components() {
 		part, err := c.openComponent(folder)
 		if err != nil {
-			report.list = append(report.list, err)
+			report.include(err)
 			continue
 		}
 		c.components[folder] = part
@@ -85,7 +84,7 @@ func (c *Checkpoint) readManifest() error {
 	if err != nil || !exists {
 		return err
 	}
-	data, err := c.ReadFile(manifestFile)
+	data, err := c.readSettings(manifestFile)
 	if err != nil {
 		return err
 	}
@@ -136,17 +135,30 @@ func (c *Checkpoint) ComponentBytes(component string) int64 {
 // ReadFile reads a file of the checkpoint, of at most 64 MiB. The name is relative
 // and has forward slashes, such as "tokenizer/tokenizer.json".
 func (c *Checkpoint) ReadFile(name string) ([]byte, error) {
+	data, err := c.readFile(name, maxReadFile)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint %s: %w", c.Name, err)
+	}
+	return data, nil
+}
+
+// readSettings reads a file of settings or an index.
+func (c *Checkpoint) readSettings(name string) ([]byte, error) {
+	return c.readFile(name, maxSettings)
+}
+
+func (c *Checkpoint) readFile(name string, most int64) ([]byte, error) {
 	f, err := c.fsys.Open(name)
 	if err != nil {
 		return nil, c.fileError(name, err)
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxReadFile+1))
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err != nil {
 		return nil, c.fileError(name, err)
 	}
-	if len(data) > maxReadFile {
-		return nil, fmt.Errorf("%s: more than %d bytes", name, maxReadFile)
+	if int64(len(data)) > most {
+		return nil, fmt.Errorf("%s: more than %d bytes, expected fewer", name, most)
 	}
 	return data, nil
 }
@@ -168,9 +180,9 @@ func (c *Checkpoint) openWeights(name string) (*File, error) {
 		if err != nil {
 			return nil, c.fileError(name, err)
 		}
-		return ParseFile(name, data)
+		return parseFile(name, data)
 	}
-	f, err := OpenFile(c.displayName(name))
+	f, err := openFile(c.displayName(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, c.fileError(name, err)
 	}

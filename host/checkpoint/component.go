@@ -111,7 +111,7 @@ func (part *component) open(c *Checkpoint, name string) error {
 // openShards opens the shards of an index and compares what it says with what
 // they hold.
 func (part *component) openShards(c *Checkpoint, index string) error {
-	data, err := c.ReadFile(index)
+	data, err := c.readSettings(index)
 	if err != nil {
 		return err
 	}
@@ -126,9 +126,7 @@ func (part *component) openShards(c *Checkpoint, index string) error {
 	}
 	var report problems
 	for _, shard := range sortedKeys(shards) {
-		if err := part.open(c, path.Join(folder, shard)); err != nil {
-			report.list = append(report.list, err)
-		}
+		report.include(part.open(c, path.Join(folder, shard)))
 	}
 	if err := report.err(); err != nil {
 		return err

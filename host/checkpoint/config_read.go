@@ -24,6 +24,18 @@ const (
 	schedulerConfig        = "scheduler/scheduler_config.json"
 )
 
+// Names by which a config says what it belongs to.
+const (
+	qwen3                 = "qwen3"
+	silu                  = "silu"
+	pipelineClass         = "MiniMaxMusic3ModularPipeline"
+	depthDecoderClass     = "MiniMaxMusic3RVQDepthDecoder"
+	conditionEncoderClass = "MiniMaxMusic3ConditionEncoder"
+	transformerClass      = "MiniMaxMusic3Transformer1DModel"
+	vocoderClass          = "MiniMaxMusic3Vocoder"
+	schedulerClass        = "FlowMatchEulerDiscreteScheduler"
+)
+
 // readConfig reads the settings of every component through read, which gives a
 // file's bytes, and checks that they fit each other. The error lists everything
 // that is wrong.
@@ -43,12 +55,12 @@ func readConfig(read func(file string) ([]byte, error)) (Config, error) {
 	} {
 		data, err := read(part.file)
 		if err != nil {
-			report.list = append(report.list, err)
+			report.include(err)
 			continue
 		}
 		o, err := parseObject(part.file, data, &report)
 		if err != nil {
-			report.list = append(report.list, err)
+			report.include(err)
 			continue
 		}
 		part.read(o)
@@ -65,11 +77,11 @@ const required = -1
 
 func (m *LanguageModel) read(o *object) {
 	o.refuseQuantization()
-	if kind := o.text("model_type"); kind != "" && kind != "qwen3" {
-		o.report.add("%s: model_type is %q, expected qwen3", o.file, kind)
+	if kind := o.text("model_type"); kind != "" && kind != qwen3 {
+		o.report.add("%s: model_type is %q, expected %s", o.file, clip(kind), qwen3)
 	}
-	if act := o.text("hidden_act"); act != "" && act != "silu" {
-		o.report.add("%s: hidden_act is %q, expected silu", o.file, act)
+	if act := o.text("hidden_act"); act != "" && act != silu {
+		o.report.add("%s: hidden_act is %q, expected %s", o.file, clip(act), silu)
 	}
 	if o.flag("attention_bias", false) {
 		o.report.add("%s: attention_bias is true: biases in the attention are not supported", o.file)
@@ -107,7 +119,7 @@ func (m *LanguageModel) readRope(o *object) {
 		for _, name := range []string{"rope_type", "type"} {
 			if kind := rope.text(name); kind != "" && kind != "default" {
 				o.report.add("%s: %s.%s is %q: only the default rotary embedding is supported",
-					o.file, key, name, kind)
+					o.file, key, name, clip(kind))
 			}
 		}
 		rope.refusePartialRotary()
@@ -141,7 +153,7 @@ func (o *object) refuseQuantization() {
 func (o *object) expectClass(class string) {
 	o.refuseQuantization()
 	if found := o.text("_class_name"); found != "" && found != class {
-		o.report.add("%s: _class_name is %q, expected %s", o.file, found, class)
+		o.report.add("%s: _class_name is %q, expected %s", o.file, clip(found), class)
 	}
 }
 
@@ -149,7 +161,7 @@ func (o *object) expectClass(class string) {
 // key that a config leaves out.
 
 func (d *DepthDecoder) read(o *object) {
-	o.expectClass("MiniMaxMusic3RVQDepthDecoder")
+	o.expectClass(depthDecoderClass)
 	d.HiddenSize = o.integer("hidden_size", 4096, 1, maxDim)
 	d.Layers = o.integer("num_layers", 4, 1, maxLayers)
 	d.Heads = o.integer("num_attention_heads", 16, 1, maxDim)
@@ -160,7 +172,7 @@ func (d *DepthDecoder) read(o *object) {
 }
 
 func (e *ConditionEncoder) read(o *object) {
-	o.expectClass("MiniMaxMusic3ConditionEncoder")
+	o.expectClass(conditionEncoderClass)
 	e.HiddenDim = o.integer("condition_hidden_dim", 4096, 1, maxDim)
 	e.Layers = o.integer("num_condition_layers", 8, 1, maxLayers)
 	e.OutDim = o.integer("out_dim", 2048, 1, maxDim)
@@ -171,7 +183,7 @@ func (e *ConditionEncoder) read(o *object) {
 }
 
 func (t *Transformer) read(o *object) {
-	o.expectClass("MiniMaxMusic3Transformer1DModel")
+	o.expectClass(transformerClass)
 	t.InChannels = o.integer("in_channels", 128, 1, maxDim)
 	t.ConditionDim = o.integer("condition_dim", 2048, 1, maxDim)
 	t.Layers = o.integer("num_layers", 36, 1, maxLayers)
@@ -184,7 +196,7 @@ func (t *Transformer) read(o *object) {
 
 func (v *Vocoder) read(o *object) {
 	const maxRatios, maxRatio = 16, 1 << 12
-	o.expectClass("MiniMaxMusic3Vocoder")
+	o.expectClass(vocoderClass)
 	v.LatentChannels = o.integer("latent_channels", 128, 1, maxDim)
 	v.DecoderInputDim = o.integer("decoder_input_dim", 1024, 1, maxDim)
 	v.DecoderHiddenDim = o.integer("decoder_hidden_dim", 1536, 1, maxDim)
@@ -208,7 +220,7 @@ func (v *Vocoder) read(o *object) {
 }
 
 func (s *Scheduler) read(o *object) {
-	o.expectClass("FlowMatchEulerDiscreteScheduler")
+	o.expectClass(schedulerClass)
 	s.Shift = o.number("shift", 1, 1e-6, 1e6)
 	s.NumTrainTimesteps = o.integer("num_train_timesteps", 1000, 1, maxRate)
 	s.InvertSigmas = o.flag("invert_sigmas", false)

@@ -21,6 +21,8 @@ const (
 	// maxHeaderBytes is the format's own bound.
 	maxHeaderBytes = 100_000_000
 
+	maxDims = 64 // of a tensor, as in numpy
+
 	metadataKey = "__metadata__"
 )
 
@@ -120,7 +122,7 @@ func (p *headerParser) locate(err error) error {
 	if errors.As(err, &syntax) {
 		at = syntax.ByteOffset
 		if syntax.JSONPointer != "" {
-			err = fmt.Errorf("at %q: %w", syntax.JSONPointer, syntax.Err)
+			err = fmt.Errorf("at %q: %w", clip(string(syntax.JSONPointer)), syntax.Err)
 		} else {
 			err = syntax.Err
 		}
@@ -150,7 +152,7 @@ func (p *headerParser) readMetadata() error {
 
 func (p *headerParser) readEntry(name string) error {
 	e := entry{name: name, at: lengthBytes + p.dec.InputOffset()}
-	if err := p.delimiter('{', fmt.Sprintf("tensor %q is not an object", name)); err != nil {
+	if err := p.delimiter('{', fmt.Sprintf("tensor %q is not an object", clip(name))); err != nil {
 		return err
 	}
 	var dtype, shape, offsets bool
@@ -170,14 +172,14 @@ func (p *headerParser) readEntry(name string) error {
 			offsets = true
 			err = p.readOffsets(&e)
 		default:
-			err = fmt.Errorf("tensor %q: unknown member %q, expected dtype, shape and data_offsets", name, key)
+			err = fmt.Errorf("tensor %q: unknown member %q, expected dtype, shape and data_offsets", clip(name), clip(key))
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if !dtype || !shape || !offsets {
-		return fmt.Errorf("tensor %q lacks one of dtype, shape and data_offsets", name)
+		return fmt.Errorf("tensor %q lacks one of dtype, shape and data_offsets", clip(name))
 	}
 	p.entries = append(p.entries, e)
 	_, err := p.dec.ReadToken()
@@ -191,22 +193,25 @@ func (p *headerParser) readDType(e *entry) error {
 	}
 	e.dtype = DType(text)
 	if e.dtype.Size() == 0 {
-		return fmt.Errorf("tensor %q: dtype %q is not supported", e.name, text)
+		return fmt.Errorf("tensor %q: dtype %q is not supported", clip(e.name), clip(text))
 	}
 	return nil
 }
 
 func (p *headerParser) readShape(e *entry) error {
-	if err := p.delimiter('[', fmt.Sprintf("tensor %q: shape is not an array", e.name)); err != nil {
+	if err := p.delimiter('[', fmt.Sprintf("tensor %q: shape is not an array", clip(e.name))); err != nil {
 		return err
 	}
 	for p.dec.PeekKind() != ']' {
 		d, err := p.natural()
 		if err != nil {
-			return fmt.Errorf("tensor %q: shape: %w", e.name, err)
+			return fmt.Errorf("tensor %q: shape: %w", clip(e.name), err)
 		}
 		if d > math.MaxInt {
-			return fmt.Errorf("tensor %q: dimension %d is too large", e.name, d)
+			return fmt.Errorf("tensor %q: dimension %d is too large", clip(e.name), d)
+		}
+		if len(e.shape) == maxDims {
+			return fmt.Errorf("tensor %q: more than %d dimensions", clip(e.name), maxDims)
 		}
 		e.shape = append(e.shape, int(d))
 	}
@@ -215,14 +220,14 @@ func (p *headerParser) readShape(e *entry) error {
 }
 
 func (p *headerParser) readOffsets(e *entry) error {
-	wrong := fmt.Sprintf("tensor %q: data_offsets is not an array of two numbers", e.name)
+	wrong := fmt.Sprintf("tensor %q: data_offsets is not an array of two numbers", clip(e.name))
 	if err := p.delimiter('[', wrong); err != nil {
 		return err
 	}
 	for _, to := range []*uint64{&e.begin, &e.end} {
 		n, err := p.natural()
 		if err != nil {
-			return fmt.Errorf("tensor %q: data_offsets: %w", e.name, err)
+			return fmt.Errorf("tensor %q: data_offsets: %w", clip(e.name), err)
 		}
 		*to = n
 	}
@@ -245,7 +250,7 @@ func (p *headerParser) text() (string, error) {
 		return "", err
 	}
 	if token.Kind() != '"' {
-		return "", fmt.Errorf("%v, expected a string", token)
+		return "", fmt.Errorf("%s, expected a string", clip(token.String()))
 	}
 	return token.String(), nil
 }
@@ -258,7 +263,7 @@ func (p *headerParser) natural() (uint64, error) {
 	}
 	n, err := strconv.ParseUint(token.String(), 10, 64)
 	if token.Kind() != '0' || err != nil {
-		return 0, fmt.Errorf("%v, expected a non-negative integer", token)
+		return 0, fmt.Errorf("%s, expected a non-negative integer", clip(token.String()))
 	}
 	return n, nil
 }
@@ -273,7 +278,7 @@ func place(entries []entry, body []byte, start int64) ([]Tensor, error) {
 	var at uint64
 	for _, e := range entries {
 		fail := func(format string, args ...any) error {
-			return fmt.Errorf("byte %d: tensor %q: %s", e.at, e.name, fmt.Sprintf(format, args...))
+			return fmt.Errorf("byte %d: tensor %q: %s", e.at, clip(e.name), fmt.Sprintf(format, args...))
 		}
 		switch {
 		case e.end < e.begin:

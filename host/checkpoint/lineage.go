@@ -11,14 +11,10 @@ import (
 	"strings"
 )
 
-const (
-	modularIndex  = "modular_model_index.json"
-	pipelineClass = "MiniMaxMusic3ModularPipeline"
-)
+const modularIndex = "modular_model_index.json"
 
 // resolve returns the folder that holds the files, and the name to call the
-// checkpoint. The folder of a model in a Hub cache holds snapshots; refs/main says
-// which is meant.
+// checkpoint.
 func resolve(dir string) (root, name string, err error) {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -31,19 +27,11 @@ func resolve(dir string) (root, name string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	root = dir
-	if snapshots, err := os.ReadDir(filepath.Join(dir, "snapshots")); err == nil {
-		revision, err := os.ReadFile(filepath.Join(dir, "refs", "main"))
-		switch {
-		case err == nil:
-			root = filepath.Join(dir, "snapshots", filepath.Base(strings.TrimSpace(string(revision))))
-		case len(snapshots) == 1:
-			root = filepath.Join(dir, "snapshots", snapshots[0].Name())
-		default:
-			return "", "", fmt.Errorf("%s holds %d snapshots and no refs/main: name one of %s",
-				dir, len(snapshots), filepath.Join(dir, "snapshots"))
-		}
+	root, err = snapshot(dir)
+	if err != nil {
+		return "", "", err
 	}
+	// models--OWNER--NAME, or snapshots/REVISION in it
 	for _, folder := range []string{abs, filepath.Dir(filepath.Dir(abs))} {
 		if repo, ok := strings.CutPrefix(filepath.Base(folder), "models--"); ok {
 			parts := strings.Split(repo, "--")
@@ -51,6 +39,28 @@ func resolve(dir string) (root, name string, err error) {
 		}
 	}
 	return root, filepath.Base(abs), nil
+}
+
+// snapshot returns the folder of files in a model's folder of a Hub cache: the
+// revision that refs/main names, or the only one. Any other folder is returned as
+// it is.
+func snapshot(dir string) (string, error) {
+	within := filepath.Join(dir, "snapshots")
+	revisions, err := os.ReadDir(within)
+	if err != nil {
+		return dir, nil
+	}
+	if main, err := os.ReadFile(filepath.Join(dir, "refs", "main")); err == nil {
+		root := filepath.Join(within, filepath.Base(strings.TrimSpace(string(main))))
+		if _, err := os.Stat(root); err != nil {
+			return "", fmt.Errorf("refs/main names a snapshot that is not there: is the download complete? %w", err)
+		}
+		return root, nil
+	}
+	if len(revisions) != 1 {
+		return "", fmt.Errorf("%s holds %d snapshots and no refs/main: name one of the folders in it", within, len(revisions))
+	}
+	return filepath.Join(within, revisions[0].Name()), nil
 }
 
 // recognise returns nil for the diffusers layout, else an error that says what the
@@ -89,7 +99,7 @@ func (c *Checkpoint) recognise() error {
 
 // checkIndex refuses the index of another pipeline.
 func (c *Checkpoint) checkIndex() error {
-	data, err := c.ReadFile(modularIndex)
+	data, err := c.readSettings(modularIndex)
 	if err != nil {
 		return err
 	}
@@ -99,7 +109,7 @@ func (c *Checkpoint) checkIndex() error {
 		return err
 	}
 	if class := o.text("_class_name"); class != "" && class != pipelineClass {
-		o.report.add("%s: _class_name is %q, expected %s: another model", modularIndex, class, pipelineClass)
+		o.report.add("%s: _class_name is %q, expected %s: another model", modularIndex, clip(class), pipelineClass)
 	}
 	return report.err()
 }
@@ -111,7 +121,7 @@ func (c *Checkpoint) otherLineage() string {
 			return fmt.Sprintf("native packaging (%s)", name)
 		}
 	}
-	if data, err := c.ReadFile("config.json"); err == nil {
+	if data, err := c.readSettings("config.json"); err == nil {
 		var report problems
 		if o, err := parseObject("config.json", data, &report); err == nil && o.child("quantization") != nil {
 			return "MLX packaging (quantization in config.json)"

@@ -40,7 +40,7 @@ func parseManifest(data []byte) (Manifest, error) {
 	switch m.AcousticPrecision {
 	case "", "fp32", "bf16":
 	default:
-		report.add("%s: acoustic_precision is %q, expected fp32 or bf16", o.file, m.AcousticPrecision)
+		report.add("%s: acoustic_precision is %q, expected fp32 or bf16", o.file, clip(m.AcousticPrecision))
 	}
 	if d := o.child("defaults"); d != nil {
 		if _, ok := d.get("num_inference_steps"); ok {

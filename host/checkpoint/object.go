@@ -21,15 +21,6 @@ type object struct {
 	report  *problems
 }
 
-// problems collects what is wrong, one line each.
-type problems struct{ list []error }
-
-func (p *problems) add(format string, args ...any) {
-	p.list = append(p.list, fmt.Errorf(format, args...))
-}
-
-func (p *problems) err() error { return errors.Join(p.list...) }
-
 // parseObject reads the JSON object that is the whole of data. Duplicate keys and
 // text that is not UTF-8 are errors.
 func parseObject(file string, data []byte, report *problems) (*object, error) {

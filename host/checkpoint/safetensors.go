@@ -3,7 +3,6 @@ package checkpoint
 import (
 	"fmt"
 	"maps"
-	"slices"
 )
 
 // Tensor is one named array of a file.
@@ -41,11 +40,19 @@ type File struct {
 
 // OpenFile maps the safetensors file at path and reads its header.
 func OpenFile(path string) (*File, error) {
-	data, unmap, err := mapFile(path)
+	f, err := openFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
-	f, err := ParseFile(path, data)
+	return f, nil
+}
+
+func openFile(path string) (*File, error) {
+	data, unmap, err := mapFile(path)
+	if err != nil {
+		return nil, err
+	}
+	f, err := parseFile(path, data)
 	if err != nil {
 		unmap()
 		return nil, err
@@ -61,9 +68,17 @@ func OpenFile(path string) (*File, error) {
 // one JSON object that gives each tensor's dtype, shape and place; the numbers,
 // without holes. Anything else is an error that names the file and the byte.
 func ParseFile(name string, data []byte) (*File, error) {
+	f, err := parseFile(name, data)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	return f, nil
+}
+
+func parseFile(name string, data []byte) (*File, error) {
 	header, err := readHeader(data)
 	if err != nil {
-		return nil, fmt.Errorf("checkpoint: %s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	f := &File{
 		name:     name,
@@ -112,6 +127,3 @@ func (f *File) Close() error {
 	}
 	return nil
 }
-
-// sameShape reports whether two shapes are equal.
-func sameShape(a, b []int) bool { return slices.Equal(a, b) }
