@@ -1,0 +1,146 @@
+package cpu
+
+import "skald/host/compute"
+
+// elementChunk is how many numbers one chunk of an element-wise operation takes.
+const elementChunk = 4096
+
+// elementTask is one element-wise operation over y.
+type elementTask struct {
+	kind    elementKind
+	y, a, b []float32
+	round   rounding
+}
+
+type elementKind uint8
+
+const (
+	swiGLU elementKind = iota
+	silu
+	hyperbolicTangent
+)
+
+func (q *queue) SwiGLU(y, gate, up compute.Buffer) {
+	q.elements("SwiGLU", swiGLU, y, gate, up)
+}
+
+func (q *queue) SiLU(y, x compute.Buffer) { q.elements("SiLU", silu, y, x, nil) }
+
+func (q *queue) Tanh(y, x compute.Buffer) { q.elements("Tanh", hyperbolicTangent, y, x, nil) }
+
+func (q *queue) elements(op string, kind elementKind, y, a, b compute.Buffer) {
+	o := operands{op: op}
+	t := &q.element
+	t.kind = kind
+	t.y = o.all("y", y)
+	t.a, t.b = o.floats("the first input", a, len(t.y)), nil
+	o.inPlace("y", t.y, "the first input", t.a)
+	if b != nil {
+		t.b = o.floats("the second input", b, len(t.y))
+		o.inPlace("y", t.y, "the second input", t.b)
+	}
+	t.round = o.dtype == compute.BF16
+	q.run(t, ceilDiv(len(t.y), elementChunk))
+}
+
+func (t *elementTask) chunk(i int, _ *scratch) {
+	lo, hi := i*elementChunk, min((i+1)*elementChunk, len(t.y))
+	y, a := t.y[lo:hi], t.a[lo:hi]
+	switch t.kind {
+	case swiGLU:
+		b := t.b[lo:hi]
+		for i, x := range a {
+			y[i] = t.round.of(float32(t.round.of(sigmoidLinear(x)) * b[i]))
+		}
+	case silu:
+		for i, x := range a {
+			y[i] = t.round.of(sigmoidLinear(x))
+		}
+	case hyperbolicTangent:
+		for i, x := range a {
+			y[i] = t.round.of(tanh(x))
+		}
+	}
+}
+
+// gateTask is one call of ValueSiLU; a chunk is one row.
+type gateTask struct {
+	y, x  []float32
+	n     int
+	round rounding
+}
+
+func (q *queue) ValueSiLU(y, x compute.Buffer, rows int) {
+	o := operands{op: "ValueSiLU"}
+	o.size("rows", rows)
+	if rows == 0 {
+		return
+	}
+	t := &q.gate
+	t.y = o.all("y", y)
+	if len(t.y)%rows != 0 {
+		o.fail("y has %d numbers, which is not %d rows", len(t.y), rows)
+	}
+	t.n = len(t.y) / rows
+	t.x = o.floats("x", x, 2*len(t.y))
+	o.apart("y", t.y, "x", t.x)
+	t.round = o.dtype == compute.BF16
+	q.run(t, rows)
+}
+
+func (t *gateTask) chunk(i int, _ *scratch) {
+	y := t.y[i*t.n : (i+1)*t.n]
+	value, gate := t.x[2*i*t.n:][:t.n], t.x[(2*i+1)*t.n:][:t.n]
+	for c, v := range value {
+		y[c] = t.round.of(float32(v * t.round.of(sigmoidLinear(gate[c]))))
+	}
+}
+
+// addTask is one call of Add; a chunk is one row.
+type addTask struct {
+	y, a, b []float32
+	round   rounding
+}
+
+func (q *queue) Add(y, a, b compute.Buffer) {
+	o := operands{op: "Add"}
+	t := &q.add
+	t.y, t.b = o.all("y", y), o.all("b", b)
+	if len(t.b) == 0 || len(t.y)%len(t.b) != 0 {
+		o.fail("y has %d numbers, which is not rows of b's %d", len(t.y), len(t.b))
+	}
+	t.a = o.floats("a", a, len(t.y))
+	o.inPlace("y", t.y, "a", t.a)
+	if len(t.y) != len(t.b) {
+		o.apart("y", t.y, "b", t.b)
+	}
+	t.round = o.dtype == compute.BF16
+	q.run(t, len(t.y)/len(t.b))
+}
+
+func (t *addTask) chunk(i int, _ *scratch) {
+	n := len(t.b)
+	y, a := t.y[i*n:(i+1)*n], t.a[i*n:(i+1)*n]
+	for c, b := range t.b {
+		y[c] = t.round.of(a[c] + b)
+	}
+}
+
+// Finite is one pass of one core: it is as fast as memory.
+func (q *queue) Finite(out, x compute.Buffer) {
+	o := operands{op: "Finite"}
+	y, v := o.ints("out", out, 1), o.all("x", x)
+	if q.err == nil {
+		y[0] = int32(1 + firstNotFinite(v))
+	}
+}
+
+// firstNotFinite is the index of the first infinity or NaN, or -1.
+func firstNotFinite(x []float32) int {
+	for i, v := range x {
+		if v-v != 0 {
+			return i
+		}
+	}
+	return -1
+}

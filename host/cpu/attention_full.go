@@ -1,0 +1,73 @@
+package cpu
+
+import "skald/host/compute"
+
+const (
+	fullQueries = 16 // queries of one chunk; they share the keys in the cache
+	fullKeys    = 64 // keys of one step of the running softmax
+)
+
+// fullTask is one call of FullAttention; a chunk is some queries of one head of one
+// batch entry.
+type fullTask struct {
+	o, q, k, v             []float32
+	length, heads, headDim int
+	scale                  float32
+	round                  rounding
+}
+
+func (q *queue) FullAttention(out, query, key, value compute.Buffer, batch, length, heads, headDim int, scale float32) {
+	o := operands{op: "FullAttention"}
+	o.size("batch", batch)
+	o.size("length", length)
+	o.size("heads", heads)
+	o.size("headDim", headDim)
+	n := batch * length * heads * headDim
+	t := &q.full
+	t.length, t.heads, t.headDim, t.scale = length, heads, headDim, scale
+	t.o, t.q = o.floats("o", out, n), o.floats("q", query, n)
+	t.k, t.v = o.floats("k", key, n), o.floats("v", value, n)
+	o.apart("o", t.o, "q", t.q)
+	o.apart("o", t.o, "k", t.k)
+	o.apart("o", t.o, "v", t.v)
+	t.round = o.dtype == compute.BF16
+	if n > 0 {
+		q.run(t, batch*heads*ceilDiv(length, fullQueries))
+	}
+}
+
+func (t *fullTask) chunk(i int, s *scratch) {
+	parts := ceilDiv(t.length, fullQueries)
+	entry, head, begin := i/parts/t.heads, i/parts%t.heads, i%parts*fullQueries
+	queries := min(fullQueries, t.length-begin)
+	d, width := t.headDim, t.heads*t.headDim
+	base := entry*t.length*width + head*d
+
+	keys, values := grown(&s.a, fullKeys*d), grown(&s.b, fullKeys*d)
+	var scores [fullKeys]float32
+	var top, total [fullQueries]float32
+	for j := range queries {
+		top[j] = negInf
+		clear(t.o[base+(begin+j)*width:][:d])
+	}
+	for start := 0; start < t.length; start += fullKeys {
+		n := min(fullKeys, t.length-start)
+		gather(keys, t.k[base+start*width:], n, d, width)
+		gather(values, t.v[base+start*width:], n, d, width)
+		for j := range queries {
+			at := base + (begin+j)*width
+			dotRows(scores[:n], t.q[at:at+d], keys)
+			softmaxStep(t.o[at:at+d], scores[:n], values, t.scale, &top[j], &total[j])
+		}
+	}
+	for j := range queries {
+		softmaxEnd(t.o[base+(begin+j)*width:][:d], total[j], t.round)
+	}
+}
+
+// gather copies n rows of d numbers that lie stride apart.
+func gather(dst, src []float32, n, d, stride int) {
+	for i := range n {
+		copy(dst[i*d:(i+1)*d], src[i*stride:])
+	}
+}

@@ -1,0 +1,128 @@
+package cpu
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"skald/host/compute"
+)
+
+// Options configure a device. The zero value is a good choice.
+type Options struct {
+	// Threads is the number of cores to use at most; 0 means GOMAXPROCS, which
+	// respects the limits of a container.
+	Threads int
+}
+
+// device is the processor with its pool of workers.
+type device struct {
+	pool    *pool
+	threads int
+	used    atomic.Int64 // bytes handed out
+
+	mu     sync.Mutex
+	closed bool
+}
+
+// New returns the processor as a device. Close ends its worker goroutines.
+func New(o Options) (compute.Device, error) {
+	threads := o.Threads
+	if threads == 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	if threads < 1 || threads > 4096 {
+		return nil, fmt.Errorf("cpu: %d threads, want 1 to 4096, or 0 for all cores", o.Threads)
+	}
+	return &device{pool: newPool(threads), threads: threads}, nil
+}
+
+func (d *device) Info() compute.Info {
+	return compute.Info{Kind: "cpu", Name: processorName(), Detail: runtime.GOARCH + ", portable Go", Threads: d.threads}
+}
+
+func (d *device) Memory() compute.MemoryInfo {
+	m := machineMemory()
+	m.Used = d.used.Load()
+	return m
+}
+
+func (d *device) Load(t compute.Tensor, use compute.Use, as compute.DType) (compute.Weight, error) {
+	if err := d.open(); err != nil {
+		return nil, err
+	}
+	w, err := loadWeight(t, use, as)
+	if err != nil {
+		return nil, err
+	}
+	d.used.Add(w.private)
+	return w, nil
+}
+
+func (d *device) NewBuffer(t compute.DType, n int) (compute.Buffer, error) {
+	if err := d.open(); err != nil {
+		return nil, err
+	}
+	if t != compute.F32 && t != compute.BF16 && t != compute.I32 {
+		return nil, fmt.Errorf("cpu: a buffer cannot hold %v, only F32, BF16 or I32", t)
+	}
+	if n < 0 || n > math.MaxInt/8 {
+		return nil, fmt.Errorf("cpu: a buffer cannot hold %d numbers", n)
+	}
+	if err := d.reserve(4*int64(n), "a buffer"); err != nil {
+		return nil, err
+	}
+	return newBuffer(d, t, n), nil
+}
+
+func (d *device) NewKVCache(c compute.KVConfig) (compute.KVCache, error) {
+	if err := d.open(); err != nil {
+		return nil, err
+	}
+	if err := checkKVConfig(c); err != nil {
+		return nil, err
+	}
+	if err := d.reserve(c.Bytes(), "a KV cache"); err != nil {
+		return nil, err
+	}
+	return newKVCache(d, c), nil
+}
+
+func (d *device) NewQueue() (compute.Queue, error) {
+	if err := d.open(); err != nil {
+		return nil, err
+	}
+	return newQueue(d.pool), nil
+}
+
+func (d *device) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.closed {
+		d.closed = true
+		d.pool.close()
+	}
+	return nil
+}
+
+func (d *device) open() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return errClosed
+	}
+	return nil
+}
+
+// reserve counts bytes as used. It refuses what the machine could never hold, where
+// make would end the program.
+func (d *device) reserve(bytes int64, what string) error {
+	total := machineMemory().Total
+	if used := d.used.Add(bytes); total > 0 && used > total {
+		d.used.Add(-bytes)
+		return fmt.Errorf("cpu: no memory for %s of %d bytes: %d of %d in use", what, bytes, used-bytes, total)
+	}
+	return nil
+}

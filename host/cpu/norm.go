@@ -1,0 +1,110 @@
+package cpu
+
+import (
+	"math"
+
+	"skald/host/compute"
+)
+
+// normTask is one call of RMSNorm or LayerNorm; a chunk is one row.
+type normTask struct {
+	y, x  []float32
+	w, b  []float32
+	n     int
+	layer bool
+	eps   float32
+	round rounding
+}
+
+func (q *queue) RMSNorm(y, x compute.Buffer, w compute.Weight, rows int, eps float32) {
+	q.normalise("RMSNorm", false, y, x, w, nil, rows, eps)
+}
+
+func (q *queue) LayerNorm(y, x compute.Buffer, w, b compute.Weight, rows int, eps float32) {
+	q.normalise("LayerNorm", true, y, x, w, b, rows, eps)
+}
+
+func (q *queue) normalise(op string, layer bool, y, x compute.Buffer, w, b compute.Weight, rows int, eps float32) {
+	o := operands{op: op}
+	o.size("rows", rows)
+	t := &q.norm
+	t.layer, t.eps = layer, eps
+	t.n = len(o.weight("w", w).floats)
+	t.w = o.vector("w", w, t.n)
+	if layer {
+		o.weight("b", b)
+	}
+	t.b = o.vector("b", b, t.n)
+	t.y, t.x = o.floats("y", y, rows*t.n), o.floats("x", x, rows*t.n)
+	o.inPlace("y", t.y, "x", t.x)
+	t.round = o.dtype == compute.BF16
+	q.run(t, rows)
+}
+
+func (t *normTask) chunk(i int, _ *scratch) {
+	y, x := t.y[i*t.n:(i+1)*t.n], t.x[i*t.n:(i+1)*t.n]
+	if t.layer {
+		layerNorm(y, x, t.w, t.b, t.eps, t.round)
+	} else {
+		rmsNorm(y, x, t.w, t.eps, t.round)
+	}
+}
+
+// rmsNorm: y = r(r(x / sqrt(mean(x^2) + eps)) * w). y may be x.
+func rmsNorm(y, x, w []float32, eps float32, round rounding) {
+	mean := squares(x, 0) / float32(len(x))
+	inverse := inverseRoot(mean + eps)
+	y, w = y[:len(x)], w[:len(x)]
+	for i, v := range x {
+		y[i] = round.of(float32(round.of(float32(v*inverse)) * w[i]))
+	}
+}
+
+// layerNorm: y = r((x-mean) / sqrt(var+eps) * w + b), biased variance. y may be x.
+func layerNorm(y, x, w, b []float32, eps float32, round rounding) {
+	mean := sum(x) / float32(len(x))
+	inverse := inverseRoot(squares(x, mean)/float32(len(x)) + eps)
+	y, w, b = y[:len(x)], w[:len(x)], b[:len(x)]
+	for i, v := range x {
+		y[i] = round.of(float32(float32((v-mean)*inverse)*w[i]) + b[i])
+	}
+}
+
+// inverseRoot is 1/sqrt(x), rounded once.
+func inverseRoot(x float32) float32 { return float32(1 / math.Sqrt(float64(x))) }
+
+// sum adds four interleaved partial sums, (s0+s1) + (s2+s3).
+func sum(x []float32) float32 {
+	var s0, s1, s2, s3 float32
+	i := 0
+	for ; i+4 <= len(x); i += 4 {
+		v := (*[4]float32)(x[i:])
+		s0 += v[0]
+		s1 += v[1]
+		s2 += v[2]
+		s3 += v[3]
+	}
+	for ; i < len(x); i++ {
+		s0 += x[i]
+	}
+	return (s0 + s1) + (s2 + s3)
+}
+
+// squares is sum of (x-mean)^2, added like sum.
+func squares(x []float32, mean float32) float32 {
+	var s0, s1, s2, s3 float32
+	i := 0
+	for ; i+4 <= len(x); i += 4 {
+		v := (*[4]float32)(x[i:])
+		a, b, c, d := v[0]-mean, v[1]-mean, v[2]-mean, v[3]-mean
+		s0 += float32(a * a)
+		s1 += float32(b * b)
+		s2 += float32(c * c)
+		s3 += float32(d * d)
+	}
+	for ; i < len(x); i++ {
+		a := x[i] - mean
+		s0 += float32(a * a)
+	}
+	return (s0 + s1) + (s2 + s3)
+}

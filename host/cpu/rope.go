@@ -1,0 +1,76 @@
+package cpu
+
+import "skald/host/compute"
+
+// rotation is compute.RopeTable unwrapped; half is 0 for none.
+type rotation struct {
+	cos, sin []float32
+	half     int
+}
+
+func (o *operands) rotation(r compute.RopeTable, headDim int) rotation {
+	if r.Dim == 0 {
+		return rotation{}
+	}
+	if r.Dim < 0 || r.Dim%2 != 0 || r.Dim > headDim {
+		o.fail("rope turns %d numbers of a head of %d, want an even number of them", r.Dim, headDim)
+	}
+	n := o.buffer("Cos", r.Cos).Len()
+	return rotation{cos: o.floats("Cos", r.Cos, n), sin: o.floats("Sin", r.Sin, n), half: r.Dim / 2}
+}
+
+// positions is how many the table holds.
+func (r *rotation) positions() int { return len(r.cos) / r.half }
+
+// turn rotates one head at position p:
+//
+//	a' = r(r(a*cos) + r(-b*sin)), b' = r(r(b*cos) + r(a*sin))
+func (r *rotation) turn(head []float32, p int, round rounding) {
+	n := r.half
+	if n == 0 {
+		return
+	}
+	cos, sin := r.cos[p*n:(p+1)*n], r.sin[p*n:(p+1)*n]
+	first, second := head[:n], head[n:2*n]
+	for i, c := range cos {
+		a, b, s := first[i], second[i], sin[i]
+		first[i] = round.of(round.of(float32(a*c)) + round.of(float32(-b*s)))
+		second[i] = round.of(round.of(float32(b*c)) + round.of(float32(a*s)))
+	}
+}
+
+// ropeTask is one call of Rope; a chunk is one row.
+type ropeTask struct {
+	x                      []float32
+	length, heads, headDim int
+	rotation               rotation
+	round                  rounding
+}
+
+func (q *queue) Rope(x compute.Buffer, batch, length, heads, headDim int, table compute.RopeTable) {
+	o := operands{op: "Rope"}
+	o.size("batch", batch)
+	o.size("length", length)
+	o.size("heads", heads)
+	o.size("headDim", headDim)
+	t := &q.rope
+	t.length, t.heads, t.headDim = length, heads, headDim
+	t.x = o.floats("x", x, batch*length*heads*headDim)
+	t.rotation = o.rotation(table, headDim)
+	t.round = o.dtype == compute.BF16
+	if t.rotation.half == 0 {
+		return
+	}
+	if t.rotation.positions() < length {
+		o.fail("the table has %d positions, want %d", t.rotation.positions(), length)
+	}
+	q.run(t, batch*length)
+}
+
+func (t *ropeTask) chunk(i int, _ *scratch) {
+	width := t.heads * t.headDim
+	row := t.x[i*width : (i+1)*width]
+	for h := range t.heads {
+		t.rotation.turn(row[h*t.headDim:(h+1)*t.headDim], i%t.length, t.round)
+	}
+}

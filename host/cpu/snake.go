@@ -1,0 +1,59 @@
+package cpu
+
+import "skald/host/compute"
+
+// snakeTask is one call of Snake; a chunk is some rows.
+type snakeTask struct {
+	y, x     []float32
+	channels int
+	rows     int // of one chunk
+	alpha    []float32
+	inverse  []float32 // r(1/r(alpha+1e-9))
+	round    rounding
+}
+
+func (q *queue) Snake(y, x compute.Buffer, alpha compute.Weight, rows int) {
+	o := operands{op: "Snake"}
+	o.size("rows", rows)
+	t := &q.snake
+	t.channels = len(o.weight("alpha", alpha).floats)
+	t.alpha = o.vector("alpha", alpha, t.channels)
+	t.y, t.x = o.floats("y", y, rows*t.channels), o.floats("x", x, rows*t.channels)
+	o.inPlace("y", t.y, "x", t.x)
+	t.round = o.dtype == compute.BF16
+	t.inverse = grown(&t.inverse, t.channels)
+	for c, a := range t.alpha {
+		t.inverse[c] = t.round.of(1 / t.round.of(a+1e-9))
+	}
+	t.rows = max(1, elementChunk/2/t.channels)
+	q.run(t, ceilDiv(rows, t.rows))
+}
+
+func (t *snakeTask) chunk(i int, _ *scratch) {
+	n := t.channels
+	for at := i * t.rows * n; at < min((i+1)*t.rows*n, len(t.x)); at += n {
+		if t.round {
+			snakeRowBF16(t.y[at:at+n], t.x[at:at+n], t.alpha, t.inverse)
+		} else {
+			snakeRow(t.y[at:at+n], t.x[at:at+n], t.alpha, t.inverse)
+		}
+	}
+}
+
+// snakeRow: y = x + inverse * sin(alpha x)^2.
+func snakeRow(y, x, alpha, inverse []float32) {
+	y, alpha, inverse = y[:len(x)], alpha[:len(x)], inverse[:len(x)]
+	for c, v := range x {
+		s := sin(float32(alpha[c] * v))
+		y[c] = v + float32(inverse[c]*float32(s*s))
+	}
+}
+
+// snakeRowBF16 is snakeRow with every intermediate stored as bfloat16.
+func snakeRowBF16(y, x, alpha, inverse []float32) {
+	y, alpha, inverse = y[:len(x)], alpha[:len(x)], inverse[:len(x)]
+	for c, v := range x {
+		s := roundBF16(sin(roundBF16(alpha[c] * v)))
+		y[c] = roundBF16(v + roundBF16(inverse[c]*roundBF16(s*s)))
+	}
+}

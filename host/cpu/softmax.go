@@ -1,0 +1,71 @@
+package cpu
+
+import "math"
+
+var negInf = float32(math.Inf(-1))
+
+// dotRows sets scores[i] to the product of x with row i of rows [len(scores), len(x)].
+func dotRows(scores, x, rows []float32) {
+	n := len(x)
+	for i := 0; i < len(scores); i += 4 {
+		var w [4][]float32
+		for j := range w {
+			at := min(i+j, len(scores)-1) * n
+			w[j] = rows[at : at+n]
+		}
+		var sums [4]float32
+		for k := 0; k < n; k += kBlock {
+			end := min(k+kBlock, n)
+			dot1x4(&sums, x[k:end], w[0][k:end], w[1][k:end], w[2][k:end], w[3][k:end])
+		}
+		copy(scores[i:], sums[:])
+	}
+}
+
+// softmaxStep takes the next block of keys into the running softmax of one query:
+// o holds sum_j exp(s_j - top) v_j and total the sum of the weights, s being
+// scores*scale. values is [len(scores), len(o)]; scores are overwritten.
+func softmaxStep(o, scores, values []float32, scale float32, top, total *float32) {
+	highest := *top
+	for i, s := range scores {
+		s = float32(s * scale)
+		scores[i] = s
+		if s > highest {
+			highest = s
+		}
+	}
+	if highest > *top {
+		if *total > 0 {
+			shrink := exp(*top - highest)
+			*total = float32(*total * shrink)
+			for i, v := range o {
+				o[i] = float32(v * shrink)
+			}
+		}
+		*top = highest
+	}
+	sum := *total
+	for i, s := range scores {
+		e := exp(s - highest)
+		scores[i] = e
+		sum += e
+	}
+	*total = sum
+	n := len(o)
+	i := 0
+	for ; i+4 <= len(scores); i += 4 {
+		v := values[i*n:]
+		axpy4(o, (*[4]float32)(scores[i:]), v[:n], v[n:2*n], v[2*n:3*n], v[3*n:4*n])
+	}
+	for ; i < len(scores); i++ {
+		axpy(o, scores[i], values[i*n:(i+1)*n])
+	}
+}
+
+// softmaxEnd divides by the total and stores.
+func softmaxEnd(o []float32, total float32, round rounding) {
+	inverse := 1 / total
+	for i, v := range o {
+		o[i] = round.of(float32(v * inverse))
+	}
+}

@@ -1,0 +1,170 @@
+package cpu
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"skald/host/compute"
+)
+
+// weight is a tensor in the one form its operations read. Exactly one of the slices
+// is set.
+type weight struct {
+	shape   []int
+	dtype   compute.DType
+	use     compute.Use
+	private int64
+
+	floats []float32 // row-major
+	bits   []uint16  // row-major bfloat16
+	packed []float32 // of a convolution: [taps][out][in]
+}
+
+func (w *weight) Shape() []int         { return w.shape }
+func (w *weight) DType() compute.DType { return w.dtype }
+func (w *weight) PrivateBytes() int64  { return w.private }
+
+// row returns row i of a row-major weight, widened into buf unless it is stored as
+// float32.
+func (w *weight) row(i int, buf []float32) []float32 {
+	n := w.shape[len(w.shape)-1]
+	if w.floats != nil {
+		return w.floats[i*n : (i+1)*n]
+	}
+	widen(buf[:n], w.bits[i*n:(i+1)*n])
+	return buf[:n]
+}
+
+// loadWeight makes the form that use asks for. Matrices and tables stored as F32 or
+// BF16 stay in the caller's memory when the type fits and the address is aligned;
+// vectors and convolutions, small beside them, are always float32.
+func loadWeight(t compute.Tensor, use compute.Use, as compute.DType) (*weight, error) {
+	n, err := checkTensor(t, use, as)
+	if err != nil {
+		return nil, fmt.Errorf("cpu: load %s: %w", t.Name, err)
+	}
+	w := &weight{shape: append([]int(nil), t.Shape...), dtype: as, use: use}
+	switch {
+	case use == compute.UseConv:
+		w.packed = packConv(values(t, n, as), t.Shape[0], t.Shape[1], t.Shape[2])
+		w.private = int64(4 * n)
+	case use == compute.UseConvTranspose:
+		w.packed = packConvTranspose(values(t, n, as), t.Shape[0], t.Shape[1], t.Shape[2])
+		w.private = int64(4 * n)
+	case t.DType == compute.F32 && as == compute.F32:
+		var copied bool
+		w.floats, copied = inPlace[float32](t.Data, n)
+		if copied {
+			w.private = int64(4 * n)
+		}
+	case use == compute.UseVector:
+		w.floats = values(t, n, as)
+		w.private = int64(4 * n)
+	case t.DType == compute.BF16:
+		var copied bool
+		w.bits, copied = inPlace[uint16](t.Data, n)
+		if copied {
+			w.private = int64(2 * n)
+		}
+	case as == compute.BF16:
+		w.bits = roundedBits(t, n)
+		w.private = int64(2 * n)
+	default:
+		w.floats = values(t, n, as)
+		w.private = int64(4 * n)
+	}
+	return w, nil
+}
+
+// checkTensor returns the number of elements.
+func checkTensor(t compute.Tensor, use compute.Use, as compute.DType) (int, error) {
+	if as != compute.F32 && as != compute.BF16 {
+		return 0, fmt.Errorf("cannot keep it as %v, only as F32 or BF16", as)
+	}
+	switch t.DType {
+	case compute.F32, compute.BF16, compute.F16, compute.F64, compute.F8E4M3, compute.F8E5M2:
+	default:
+		return 0, fmt.Errorf("stored as %v, which is not a type of weights", t.DType)
+	}
+	switch use {
+	case compute.UseLinear, compute.UseTable, compute.UseColdTable:
+		if len(t.Shape) != 2 {
+			return 0, fmt.Errorf("shape %v, want two dimensions", t.Shape)
+		}
+	case compute.UseConv, compute.UseConvTranspose:
+		if len(t.Shape) != 3 {
+			return 0, fmt.Errorf("shape %v, want three dimensions", t.Shape)
+		}
+	case compute.UseVector:
+	default:
+		return 0, fmt.Errorf("unknown use %d", use)
+	}
+	n, limit := 1, len(t.Data)/t.DType.Size()
+	for _, d := range t.Shape {
+		if d <= 0 {
+			return 0, fmt.Errorf("shape %v has an empty dimension", t.Shape)
+		}
+		if d > limit/n {
+			return 0, fmt.Errorf("shape %v needs more than the %d bytes there are", t.Shape, len(t.Data))
+		}
+		n *= d
+	}
+	if n*t.DType.Size() != len(t.Data) {
+		return 0, fmt.Errorf("shape %v of %v needs %d bytes, there are %d", t.Shape, t.DType, n*t.DType.Size(), len(t.Data))
+	}
+	return n, nil
+}
+
+// values decodes the whole tensor, rounded to as.
+func values(t compute.Tensor, n int, as compute.DType) []float32 {
+	v := make([]float32, n)
+	decode(v, t.Data, t.DType)
+	if t.DType != compute.BF16 {
+		rounding(as == compute.BF16).slice(v)
+	}
+	return v
+}
+
+// roundedBits decodes the tensor piece by piece, so that no second copy of a large
+// one is ever held.
+func roundedBits(t compute.Tensor, n int) []uint16 {
+	bits := make([]uint16, n)
+	var piece [1024]float32
+	size := t.DType.Size()
+	for i := 0; i < n; i += len(piece) {
+		part := piece[:min(len(piece), n-i)]
+		decode(part, t.Data[i*size:], t.DType)
+		for j, v := range part {
+			bits[i+j] = bf16Bits(v)
+		}
+	}
+	return bits
+}
+
+// inPlace views little-endian data as numbers, or copies where the address or the
+// machine's byte order does not allow that.
+func inPlace[T float32 | uint16](data []byte, n int) (v []T, copied bool) {
+	var zero T
+	at := unsafe.Pointer(unsafe.SliceData(data))
+	if uintptr(at)%unsafe.Alignof(zero) == 0 && littleEndian() {
+		return unsafe.Slice((*T)(at), n), false
+	}
+	v = make([]T, n)
+	switch v := any(v).(type) {
+	case []float32:
+		decode(v, data, compute.F32)
+	case []uint16:
+		for i := range v {
+			v[i] = uint16(data[2*i]) | uint16(data[2*i+1])<<8
+		}
+	}
+	return v, true
+}
+
+func littleEndian() bool {
+	x := uint16(1)
+	return *(*byte)(unsafe.Pointer(&x)) == 1
+}
+
+var errClosed = errors.New("cpu: the device is closed")
