@@ -7,7 +7,6 @@ import (
 	"math"
 
 	"skald/host/compute"
-	"skald/host/rng"
 )
 
 // What the reference fixes for the frame loop, in code rather than configuration.
@@ -327,8 +326,12 @@ func (l *FrameLoop) hiddenRow(b compute.Buffer, row int) compute.Buffer {
 	return b.Slice(row*h, (row+1)*h)
 }
 
-// Release gives a voice's cache blocks back.
+// Sync waits until every frame sung so far can be rendered.
+func (l *FrameLoop) Sync() error { return l.queue.Sync() }
+
+// Release gives a voice's cache blocks and memory back.
 func (l *FrameLoop) Release(v *Voice) {
+	v.free()
 	for i := range v.seqs {
 		l.pool.release(&v.seqs[i])
 	}

@@ -16,7 +16,7 @@ func schedule(n int) []eulerStep {
 	for k := range n {
 		sigma := start
 		if n > 1 {
-			sigma = start + float64(k)*((stop-start)/float64(n-1))
+			sigma = start + float64(float64(k)*((stop-start)/float64(n-1))) // rounded product: no FMA
 			if k == n-1 {
 				sigma = stop // linspace ends exactly
 			}

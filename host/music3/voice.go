@@ -77,6 +77,12 @@ func (l *FrameLoop) keepFrame(v *Voice, frame compute.Buffer) error {
 	return nil
 }
 
+// Frame reads frame i's hidden states [B*H], as float32.
+func (l *FrameLoop) Frame(v *Voice, i int, dst []float32) error {
+	at := i % hopFrames * len(dst)
+	return l.queue.Download(dst, v.store[i/hopFrames].Slice(at, at+len(dst)))
+}
+
 // free gives the voice's own memory back.
 func (v *Voice) free() {
 	for _, b := range v.store {

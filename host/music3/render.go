@@ -1,0 +1,280 @@
+package music3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"skald/host/compute"
+)
+
+// Renderer is the acoustic half for one song: it turns windows of frames into sound,
+// in order, and hands the end of each window on to the next. It is used by one
+// goroutine at a time.
+type Renderer struct {
+	model  *Model
+	queue  compute.Queue
+	o      RenderOptions
+	steps  []eulerStep
+	guided bool
+
+	flow      *flowBuffers
+	vocoder   *vocoderBuffers
+	condition conditionBuffers
+	frames    int // that condition has room for
+
+	carryLatents, carryCond compute.Buffer // of the previous window
+	carried                 int            // latents in them
+}
+
+// RenderOptions say how a song is rendered.
+type RenderOptions struct {
+	Steps    int     // Euler steps
+	Guidance float64 // guidance scale; 1 skips the unconditional pass
+	// Noise fills dst [channels, latents] with the window's normal draw.
+	Noise func(window int, dst []float32)
+	// Progress is called after every step and block with the number done and the
+	// total of this window's stage.
+	Progress func(stage RenderStage, window, done, total int)
+	// Trace, when not nil, receives the window's tensors; v is valid during the call.
+	Trace func(name string, shape []int, v []float32, t compute.DType) error
+}
+
+// RenderStage is a part of a window's work.
+type RenderStage uint8
+
+// The two stages of a window.
+const (
+	StageFlow RenderStage = iota
+	StageVocoder
+)
+
+// NewRenderer prepares a song's acoustic half. Buffers are made when the first window
+// tells its length.
+func (m *Model) NewRenderer(o RenderOptions) (*Renderer, error) {
+	q, err := m.dev.NewQueue()
+	if err != nil {
+		return nil, err
+	}
+	r := &Renderer{model: m, queue: q, o: o, steps: schedule(o.Steps)}
+	if m.Precision.Acoustic() == compute.BF16 {
+		r.steps = rounded(r.steps)
+	}
+	r.guided = !isClose(o.Guidance, 1)
+	a := &allocator{dev: m.dev}
+	r.carryLatents = a.buffer(m.flow.dtype, carryLatents*m.flow.cfg.InChannels)
+	r.carryCond = a.buffer(m.flow.dtype, carryLatents*m.flow.cfg.ConditionDim)
+	if a.err != nil {
+		return nil, errors.Join(a.err, r.Close())
+	}
+	return r, nil
+}
+
+// isClose is Python's math.isclose with its default relative tolerance.
+func isClose(a, b float64) bool {
+	return math.Abs(a-b) <= 1e-9*max(math.Abs(a), math.Abs(b))
+}
+
+// Close frees the song's acoustic memory.
+func (r *Renderer) Close() error {
+	r.freeBuffers()
+	for _, b := range []compute.Buffer{r.carryLatents, r.carryCond} {
+		if b != nil {
+			b.Free()
+		}
+	}
+	return r.queue.Close()
+}
+
+func (r *Renderer) freeBuffers() {
+	if r.flow != nil {
+		r.flow.free()
+	}
+	if r.vocoder != nil {
+		r.vocoder.free()
+	}
+	c := r.condition
+	for _, b := range []compute.Buffer{c.frames, c.mixed, c.projected, c.resized} {
+		if b != nil {
+			b.Free()
+		}
+	}
+	r.flow, r.vocoder, r.condition = nil, nil, conditionBuffers{}
+}
+
+// fit makes the buffers fit a window.
+func (r *Renderer) fit(w Window) error {
+	if r.flow != nil && r.flow.length == w.Latents && r.frames == w.End-w.Start {
+		return nil
+	}
+	r.freeBuffers()
+	m, a, batch := r.model, &allocator{dev: r.model.dev}, 1
+	if r.guided {
+		batch = 2
+	}
+	r.frames = w.End - w.Start
+	r.condition = m.cond.newBuffers(a, r.frames)
+	r.flow = m.flow.newBuffers(a, w.Latents, batch, r.o.Steps)
+	r.vocoder = m.voc.newBuffers(a, w.Latents)
+	if a.err != nil {
+		return a.err
+	}
+	return m.flow.timeTokens(r.queue, a, r.flow, r.steps)
+}
+
+// Denoise turns one window of a voice's frames into latents. Windows must come in
+// order, each followed by Decode.
+func (r *Renderer) Denoise(ctx context.Context, v *Voice, w Window) error {
+	if err := r.fit(w); err != nil {
+		return err
+	}
+	if err := r.encodeCondition(v, w); err != nil {
+		return err
+	}
+	return r.denoise(ctx, w)
+}
+
+// encodeCondition computes the window's condition and splices in the carried one.
+func (r *Renderer) encodeCondition(v *Voice, w Window) error {
+	m, q, b := r.model, r.queue, r.flow
+	width := m.cond.cfg.Layers * m.cond.cfg.HiddenDim
+	for f := w.Start; f < w.End; {
+		chunk, at := v.store[f/hopFrames], f%hopFrames
+		n := min(hopFrames-at, w.End-f)
+		q.Copy(r.condition.frames.Slice((f-w.Start)*width, (f-w.Start+n)*width), chunk.Slice(at*width, (at+n)*width))
+		f += n
+	}
+	m.cond.forward(q, b.cond, r.condition, w.End-w.Start)
+	if n := min(r.carried, w.Latents) * m.flow.cfg.ConditionDim; n > 0 {
+		q.Copy(b.cond.Slice(0, n), r.carryCond.Slice(0, n))
+	}
+	m.flow.setCondition(q, b)
+	return r.trace(w, "cond", b.cond, w.Latents, m.flow.cfg.ConditionDim, false)
+}
+
+// denoise draws the window's noise and takes all Euler steps.
+func (r *Renderer) denoise(ctx context.Context, w Window) error {
+	m, q, b := r.model, r.queue, r.flow
+	x := m.flow.cfg.InChannels
+	noise := make([]float32, x*w.Latents)
+	r.o.Noise(w.Index, noise)
+	q.Upload(b.x, transpose(noise, x, w.Latents))
+	if err := r.trace(w, "noise", b.x, w.Latents, x, true); err != nil {
+		return err
+	}
+	overlap := min(r.carried, w.Latents) * x
+	if overlap > 0 {
+		q.Copy(b.noise.Slice(0, overlap), b.x.Slice(0, overlap))
+	}
+	for k, s := range r.steps {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		if overlap > 0 {
+			q.Blend(b.x.Slice(0, overlap), b.noise.Slice(0, overlap), r.carryLatents.Slice(0, overlap), s.noiseWeight, s.t)
+		}
+		m.flow.forward(q, b, k)
+		var unconditional compute.Buffer
+		if r.guided {
+			unconditional = b.velocityNil
+		}
+		q.EulerStep(b.x, b.velocity, unconditional, float32(r.o.Guidance), s.dt)
+		if k == 0 {
+			if err := r.traceFirstStep(w); err != nil {
+				return err
+			}
+		}
+		if err := q.Sync(); err != nil {
+			return err
+		}
+		r.o.Progress(StageFlow, w.Index, k+1, len(r.steps))
+	}
+	if overlap > 0 {
+		q.Copy(b.x.Slice(0, overlap), r.carryLatents.Slice(0, overlap))
+	}
+	if err := r.checkFinite(b); err != nil {
+		return fmt.Errorf("window %d: %w", w.Index, err)
+	}
+	if err := r.trace(w, "latents", b.x, w.Latents, x, true); err != nil {
+		return err
+	}
+	lo, hi := carrySpan(w.Latents)
+	if r.carried = hi - lo; r.carried > 0 {
+		c := m.flow.cfg.ConditionDim
+		q.Copy(r.carryLatents.Slice(0, r.carried*x), b.x.Slice(lo*x, hi*x))
+		q.Copy(r.carryCond.Slice(0, r.carried*c), b.cond.Slice(lo*c, hi*c))
+	}
+	return q.Sync()
+}
+
+func (r *Renderer) checkFinite(b *flowBuffers) error {
+	r.queue.Finite(b.finite, b.x)
+	var at [1]int32
+	if err := r.queue.DownloadInts(at[:], b.finite); err != nil {
+		return err
+	}
+	if at[0] != 0 {
+		return &NonFiniteError{What: fmt.Sprintf("latent %d is not finite", at[0]-1)}
+	}
+	return nil
+}
+
+func (r *Renderer) traceFirstStep(w Window) error {
+	b, x := r.flow, r.model.flow.cfg.InChannels
+	if err := r.trace(w, "velocity_cond", b.velocity, w.Latents, x, true); err != nil {
+		return err
+	}
+	if r.guided {
+		if err := r.trace(w, "velocity_uncond", b.velocityNil, w.Latents, x, true); err != nil {
+			return err
+		}
+	}
+	return r.trace(w, "latents_step1", b.x, w.Latents, x, true)
+}
+
+// Decode runs the vocoder over the latents that Denoise left and returns the window's
+// samples, left and right, before cropping.
+func (r *Renderer) Decode(ctx context.Context, w Window) (wave [2][]float32, err error) {
+	m, q := r.model, r.queue
+	err = m.voc.forward(q, r.vocoder, r.flow.x, w.Latents, func(done, blocks int) error {
+		if err := q.Sync(); err != nil {
+			return err
+		}
+		r.o.Progress(StageVocoder, w.Index, done, blocks)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return nil
+	})
+	if err != nil {
+		return wave, err
+	}
+	n := m.voc.Samples(w.Latents)
+	both := make([]float32, 2*n)
+	if err := q.Download(both, r.vocoder.wave); err != nil {
+		return wave, err
+	}
+	if r.o.Trace != nil {
+		if err := r.o.Trace(fmt.Sprintf("window%d.wave", w.Index), []int{2, n}, both, m.voc.dtype); err != nil {
+			return wave, err
+		}
+	}
+	return [2][]float32{both[:n], both[n:]}, nil
+}
+
+// trace shows a buffer [rows, cols], transposed when the reference holds channels
+// first.
+func (r *Renderer) trace(w Window, name string, b compute.Buffer, rows, cols int, flip bool) error {
+	if r.o.Trace == nil {
+		return nil
+	}
+	v := make([]float32, rows*cols)
+	if err := r.queue.Download(v, b); err != nil {
+		return err
+	}
+	if flip {
+		v, rows, cols = transpose(v, rows, cols), cols, rows
+	}
+	return r.o.Trace(fmt.Sprintf("window%d.%s", w.Index, name), []int{rows, cols}, v, r.model.flow.dtype)
+}
