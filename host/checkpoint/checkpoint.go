@@ -153,14 +153,20 @@ func (c *Checkpoint) readFile(name string, most int64) ([]byte, error) {
 		return nil, c.fileError(name, err)
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	data, err := readBounded(f, most)
 	if err != nil {
 		return nil, c.fileError(name, err)
 	}
-	if int64(len(data)) > most {
-		return nil, fmt.Errorf("%s: more than %d bytes, expected fewer", name, most)
-	}
 	return data, nil
+}
+
+// readBounded reads everything, which must be at most so many bytes.
+func readBounded(r io.Reader, most int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = fmt.Errorf("more than %d bytes, expected at most that", most)
+	}
+	return data, err
 }
 
 // Close releases the weights. No tensor may be used afterwards.

@@ -89,6 +89,12 @@ func (m *LanguageModel) read(o *object) {
 	if o.flag("use_sliding_window", false) {
 		o.report.add("%s: use_sliding_window is true: only full attention is supported", o.file)
 	}
+	for _, kind := range o.array("layer_types") {
+		if string(kind) != `"full_attention"` {
+			o.report.add("%s: layer_types has %s: only full_attention is supported", o.file, shorten(kind))
+			break
+		}
+	}
 	m.VocabSize = o.integer("vocab_size", required, 1, maxVocab)
 	m.HiddenSize = o.integer("hidden_size", required, 1, maxDim)
 	m.Layers = o.integer("num_hidden_layers", required, 1, maxLayers)

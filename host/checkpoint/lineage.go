@@ -45,12 +45,18 @@ func resolve(dir string) (root, name string, err error) {
 // revision that refs/main names, or the only one. Any other folder is returned as
 // it is.
 func snapshot(dir string) (string, error) {
+	const maxRevision = 1 << 10
 	within := filepath.Join(dir, "snapshots")
 	revisions, err := os.ReadDir(within)
 	if err != nil {
 		return dir, nil
 	}
-	if main, err := os.ReadFile(filepath.Join(dir, "refs", "main")); err == nil {
+	if f, err := os.Open(filepath.Join(dir, "refs", "main")); err == nil {
+		defer f.Close()
+		main, err := readBounded(f, maxRevision)
+		if err != nil {
+			return "", err
+		}
 		root := filepath.Join(within, filepath.Base(strings.TrimSpace(string(main))))
 		if _, err := os.Stat(root); err != nil {
 			return "", fmt.Errorf("refs/main names a snapshot that is not there: is the download complete? %w", err)
