@@ -1,0 +1,111 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// newRoot returns the command with all its subcommands.
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "skald",
+		Short: "Turns lyrics and a description into a song",
+		Long: `skald makes songs with the open-weights model MiniMax-Music3. A small
+demonstration model is built in, so everything works without a download.
+
+Every flag can also be given as the environment variable shown in brackets
+behind it; a flag on the command line wins.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted, 143 terminated.`,
+		Example: `  skald sing --lyrics "[verse] [chorus]" --instructions "fast, happy piano, drums" -o song.wav
+  skald serve`,
+		Args:          cobra.ArbitraryArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			near := nearest(args[0], commandNames(cmd))
+			return usagef("there is no command %q%s; `skald --help` lists the commands", args[0], didYouMean(near))
+		},
+	}
+	root.AddCommand(
+		newSing(),
+		newServe(),
+		newInspect(),
+		newSynth(),
+		newDoctor(),
+		newVersion(),
+	)
+	root.SetFlagErrorFunc(flagError)
+	return root
+}
+
+func commandNames(cmd *cobra.Command) []string {
+	var names []string
+	for _, c := range cmd.Commands() {
+		names = append(names, c.Name())
+	}
+	return names
+}
+
+// flagError turns pflag's complaint into a usage error that names a near flag.
+func flagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return &usageError{err}
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	hint := didYouMean(prefixed("--", nearest(unknown.GetSpecifiedName(), names)))
+	return usagef("%w%s; `%s --help` lists the flags", err, hint, cmd.CommandPath())
+}
+
+// exactArgs is cobra.ExactArgs with an error that says what is missing.
+func exactArgs(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return usagef("%s is missing: %s", names[len(args)], cmd.UseLine())
+		case len(args) > len(names):
+			return usagef("%q is one argument too many: %s", args[len(names)], cmd.UseLine())
+		}
+		return nil
+	}
+}
+
+// nearest returns the name that differs least from what was written, or "" when
+// none is similar.
+func nearest(written string, names []string) string {
+	best, bestDistance := "", len(written)/3+2
+	for _, name := range names {
+		d := levenshtein.ComputeDistance(strings.ToLower(written), name)
+		if len(written) >= 3 && strings.HasPrefix(name, strings.ToLower(written)) {
+			d = 1
+		}
+		if d < bestDistance {
+			best, bestDistance = name, d
+		}
+	}
+	return best
+}
+
+func prefixed(prefix, name string) string {
+	if name == "" {
+		return ""
+	}
+	return prefix + name
+}
+
+func didYouMean(name string) string {
+	if name == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %s?", name)
+}
