@@ -16,6 +16,7 @@ import (
 	"skald/host/checkpoint"
 	"skald/host/compute"
 	"skald/host/music3"
+	"skald/host/music3/prompt"
 	"skald/host/music3/tokenizer"
 	"skald/host/nano"
 )
@@ -151,12 +152,16 @@ func (e *Engine) choosePrecision(asked string) (music3.Precision, error) {
 	return raised, nil
 }
 
+// loadTokenizer reads the tokenizer, which must have the prompt's control tokens.
 func (e *Engine) loadTokenizer() error {
 	data, err := e.ck.ReadFile("tokenizer/tokenizer.json")
 	if err != nil {
 		return err
 	}
-	if e.tokenizer, err = tokenizer.Parse(data); err != nil {
+	if e.tokenizer, err = tokenizer.Parse(data); err == nil {
+		err = prompt.CheckTokenizer(e.tokenizer)
+	}
+	if err != nil {
 		return fmt.Errorf("%s: tokenizer/tokenizer.json: %w", e.ck.Name, err)
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 // maxPromptTokens is the reference's bound on a prompt.
 const maxPromptTokens = 5000
 
-// realModel tells users of the demonstration model what they hear.
+// demonstration tells users of the demonstration model what they hear.
 const demonstration = "this is the built-in demonstration model, a toy that does not sing; for real songs fetch the weights of MiniMaxAI/MiniMax-Music3 and name their folder with --model"
 
 // Check reports what is wrong with a request, without doing any work, as one

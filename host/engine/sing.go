@@ -193,8 +193,8 @@ func (s *singing) keep(w music3.Window, wave [2][]float32) error {
 		}
 		p[c] = x
 	}
-	if stats := audio.Measure(p[0], p[1]); stats.NonFinite >= 0 {
-		return &NumericError{Stage: StageVocoder, What: "the waveform has a sample that is not finite"}
+	if stats := audio.Measure(p[0], p[1]); stats.NonFinite > 0 {
+		return &NumericError{Stage: StageVocoder, What: stats.Err().Error()}
 	}
 	s.pieces = append(s.pieces, p)
 	return nil
@@ -225,11 +225,8 @@ func (s *singing) finish() (*Song, error) {
 		}
 	}
 	stats := audio.Measure(song.Samples[0], song.Samples[1])
-	switch {
-	case stats.Silent:
-		return nil, &NumericError{Stage: StageVocoder, What: "the song is silent: every sample is zero"}
-	case stats.Constant:
-		return nil, &NumericError{Stage: StageVocoder, What: "the song is constant: every sample has the same value"}
+	if err := stats.Err(); err != nil {
+		return nil, &NumericError{Stage: StageVocoder, What: err.Error()}
 	}
 	if s.trace != nil {
 		if err := s.trace.waveform(song.Samples); err != nil {

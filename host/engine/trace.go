@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"skald/host/compute"
 	"skald/host/music3"
@@ -72,18 +74,33 @@ func (t *tracer) candidates(iteration, code int, logits []float32, restrict bool
 	}
 	n := len(logits) / 2
 	ids, probs := music3.Candidates(logits[:n], logits[n:], restrict)
-	for k := range tracedCandidates {
-		id, p, q := int32(-1), float32(0), float32(0)
-		if k < len(ids) {
-			id, p = name(ids[k]), probs[k]
-			if t.s.torch != nil {
-				q = t.variates[code][ids[k]]
-			} else {
-				q = rng.Exponential(t.s.r.Seed, uint32(iteration), uint32(code), uint32(ids[k]))
-			}
+	found := make([]candidate, 0, tracedCandidates)
+	for k, id := range ids {
+		c := candidate{id: name(id), p: probs[k]}
+		if t.s.torch != nil {
+			c.q = t.variates[code][id]
+		} else {
+			c.q = rng.Exponential(t.s.r.Seed, uint32(iteration), uint32(code), uint32(id))
 		}
-		t.candIDs, t.candProbs, t.candVariates = append(t.candIDs, id), append(t.candProbs, p), append(t.candVariates, q)
+		if c.p > 0 {
+			found = append(found, c)
+		}
 	}
+	// The end token's id may lie before the codes'.
+	slices.SortFunc(found, func(a, b candidate) int { return cmp.Compare(a.id, b.id) })
+	for k := range tracedCandidates {
+		c := candidate{id: -1}
+		if k < len(found) {
+			c = found[k]
+		}
+		t.candIDs, t.candProbs, t.candVariates = append(t.candIDs, c.id), append(t.candProbs, c.p), append(t.candVariates, c.q)
+	}
+}
+
+// candidate is an id that a draw could give: its probability and its variate.
+type candidate struct {
+	id   int32
+	p, q float32
 }
 
 // frames hands out what the frame loop left.
