@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"skald/host/engine"
+	"skald/server"
+)
+
+// serveFlags are the flags of serve.
+type serveFlags struct {
+	*engineFlags
+	listen       string
+	apiKeys      []string
+	apiKeyFile   string
+	allowNoKey   bool
+	corsOrigins  []string
+	aliases      []string
+	instructions string
+	maxQueue     int
+	shutdown     time.Duration
+	stall        time.Duration
+	logFormat    *choice
+}
+
+func newServe() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serves songs over HTTP",
+		Long: `Serves songs over HTTP, compatible with clients of OpenAI's speech endpoint.
+Without --model it serves the built-in demonstration model and says so.
+
+The server listens at once and answers /readyz with the progress of loading until
+the model is there. The first SIGINT or SIGTERM lets running songs end, the second
+one kills.`,
+		Example: `  skald serve
+  skald serve --model ~/MiniMax-Music3 --listen 0.0.0.0:8087 --api-key-file keys.txt
+  SKALD_MODEL=/models/music3 SKALD_LISTEN=:8087 SKALD_API_KEY=... skald serve`,
+		Args: exactArgs(),
+	}
+	f := &serveFlags{engineFlags: addEngineFlags(cmd, "info")}
+	flags := cmd.Flags()
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:8087", "`HOST:PORT` to listen on")
+	flags.StringSliceVar(&f.apiKeys, "api-key", nil, "`key` that clients must send; others on this machine can read it in the list of processes, so prefer the file or the variable")
+	flags.StringVar(&f.apiKeyFile, "api-key-file", "", "`file` of keys, one a line; # begins a comment")
+	flags.BoolVar(&f.allowNoKey, "allow-unauthenticated-network", false, "listen on other than loopback addresses although no key is set")
+	flags.StringSliceVar(&f.corsOrigins, "cors-origin", nil, "web `origin` whose pages may call the server, or *")
+	flags.StringSliceVar(&f.aliases, "alias", nil, "further `name` the model answers to")
+	flags.StringVar(&f.instructions, "default-instructions", "", "instructions for requests that have none, a `text` or @FILE")
+	flags.IntVar(&f.maxQueue, "max-queue", 16, "songs that may wait while one is made")
+	flags.DurationVar(&f.shutdown, "shutdown-timeout", 30*time.Second, "how long a running song may go on after a signal to stop")
+	flags.DurationVar(&f.stall, "stall-after", 10*time.Minute, "without progress for so long, /healthz reports a stalled engine")
+	f.logFormat = choiceFlag(cmd, "log-format", "text", "form of the log lines", "text", "json")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return f.run(cmd) }
+	return cmd
+}
+
+func (f *serveFlags) run(cmd *cobra.Command) error {
+	log := f.logger(cmd.ErrOrStderr())
+	config, err := f.config(cmd.InOrStdin(), log)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", f.listen)
+	if err != nil {
+		return fmt.Errorf("--listen %s: %w", f.listen, err)
+	}
+	defer listener.Close()
+	if err := config.CheckListener(listener.Addr()); err != nil {
+		return usagef("%w: --api-key-file, --listen or --allow-unauthenticated-network", err)
+	}
+	s, err := server.New(config)
+	if err != nil {
+		return &usageError{err}
+	}
+	options, err := f.options(log, s.SetLoading)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(cmd.Context())
+	defer cancel(nil)
+	loaded := make(chan *engine.Engine, 1)
+	go func() {
+		e, err := engine.Open(ctx, options)
+		if err != nil {
+			cancel(fmt.Errorf("loading %s: %w", f.modelName(), err))
+		} else {
+			announce(log, e.Info())
+			s.SetEngine(e)
+		}
+		loaded <- e
+	}()
+	err = s.Run(ctx, listener)
+	cancel(nil) // when Run failed by itself, loading ends too
+	if e := <-loaded; e != nil {
+		err = errors.Join(err, e.Close())
+	}
+	// A signal is the usual end; a model that did not load is not.
+	if cmd.Context().Err() == nil {
+		if why := context.Cause(ctx); !errors.Is(why, context.Canceled) {
+			err = errors.Join(why, err)
+		}
+	}
+	return err
+}
+
+// announce says what is served, and what is wrong with it.
+func announce(log *slog.Logger, info engine.Info) {
+	if info.BuiltIn {
+		log.Warn("serving the built-in demonstration model, a toy that does not sing; --model names the folder of a real one")
+	}
+	for _, w := range info.Warnings {
+		log.Warn(w)
+	}
+	log.Info("ready", "model", info.Name, "precision", info.Precision, "device", info.Device)
+}
+
+// logger is that of engineFlags, in the form asked for.
+func (f *serveFlags) logger(w io.Writer) *slog.Logger {
+	if f.logFormat.value == "json" {
+		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: f.level()}))
+	}
+	return f.engineFlags.logger(w)
+}
+
+func (f *serveFlags) config(stdin io.Reader, log *slog.Logger) (server.Config, error) {
+	keys, err := f.keys()
+	if err != nil {
+		return server.Config{}, err
+	}
+	instructions, err := readText("default-instructions", f.instructions, stdin)
+	if err != nil {
+		return server.Config{}, err
+	}
+	if f.maxQueue < 0 || f.shutdown < 0 || f.stall <= 0 {
+		return server.Config{}, usagef("--max-queue and --shutdown-timeout must not be negative, --stall-after must be positive")
+	}
+	c := server.Config{
+		APIKeys: keys, AllowNoKey: f.allowNoKey, CORSOrigins: f.corsOrigins,
+		Aliases: f.aliases, Instructions: instructions,
+		MaxQueue: f.maxQueue, DrainTimeout: f.shutdown, StallAfter: f.stall, Logger: log,
+	}
+	// Zero stands for the default there and for none here.
+	if c.MaxQueue == 0 {
+		c.MaxQueue = -1
+	}
+	if c.DrainTimeout == 0 {
+		c.DrainTimeout = time.Nanosecond
+	}
+	return c, nil
+}
+
+// keys gathers the keys of the flag and the file.
+func (f *serveFlags) keys() ([]string, error) {
+	keys := f.apiKeys
+	if f.apiKeyFile == "" {
+		return keys, nil
+	}
+	file, err := os.Open(f.apiKeyFile)
+	if err != nil {
+		return nil, usagef("--api-key-file: %w", err)
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxText+1))
+	if err != nil || len(data) > maxText {
+		return nil, usagef("--api-key-file %s: cannot be read, or is longer than %d bytes: %v", f.apiKeyFile, maxText, err)
+	}
+	before := len(keys)
+	for line := range strings.Lines(string(data)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			keys = append(keys, line)
+		}
+	}
+	if len(keys) == before {
+		return nil, usagef("--api-key-file %s holds no key", f.apiKeyFile)
+	}
+	return keys, nil
+}

@@ -1,0 +1,257 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"skald/host/engine"
+)
+
+// singFlags are the flags of sing.
+type singFlags struct {
+	*engineFlags
+	lyrics, instructions string
+	instrumental         bool
+	duration             float64
+	seed                 uint64
+	steps                int
+	guidance             float64
+	rng, promptMode      *choice
+	output               string
+	wavFormat            *choice
+	trace, replay        string
+}
+
+func newSing() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sing",
+		Short: "Makes one song into a file",
+		Long: `Makes one song into a file, without a server.
+
+--lyrics and --instructions take a text, @FILE for the contents of a file, or @-
+for standard input; a text that begins with an @ is written with two.
+
+The format follows from the suffix of --output: .wav, or .pcm for bare interleaved
+samples of 16 bits. A file of that name is replaced, but only when the song is
+complete; without --output the first free of song.wav, song-2.wav, ... is taken.
+
+The same flags on the same build give the same song.`,
+		Example: `  skald sing --lyrics "[verse] [chorus]" --instructions "fast, happy piano, drums" -o song.wav
+  skald sing --model ~/MiniMax-Music3 --lyrics @lyrics.txt --instructions "folk ballad, warm voice" --duration 90
+  skald sing --instrumental --instructions "slow pads in F sharp minor, no drums" --seed 7`,
+		Args: exactArgs(),
+	}
+	f := &singFlags{engineFlags: addEngineFlags(cmd, "warn")}
+	flags := cmd.Flags()
+	flags.StringVar(&f.lyrics, "lyrics", "", "`text` to sing, with section tags such as [verse] and [chorus], or @FILE")
+	flags.StringVar(&f.instructions, "instructions", "", "`text` that describes style, voice and instruments, or @FILE")
+	flags.BoolVar(&f.instrumental, "instrumental", false, "make a song without words; needs no lyrics")
+	flags.Float64Var(&f.duration, "duration", 0, "`seconds` at most, 0.04 to 360: the model may end the song earlier (default: the checkpoint's, or 60)")
+	flags.Uint64Var(&f.seed, "seed", 0, "`number` that makes the song another one, 0 to 2^64-1")
+	flags.IntVar(&f.steps, "steps", 0, "steps of the flow transformer, 1 to 200 (default: the checkpoint's, or 30)")
+	flags.Float64Var(&f.guidance, "guidance", 0, "guidance scale of the flow transformer, 0 to 20 (default: the checkpoint's, or 1.7)")
+	f.rng = choiceFlag(cmd, "rng", "philox", "random numbers: philox, or torch for the songs that the reference pipeline makes of a seed", "philox", "torch")
+	f.promptMode = choiceFlag(cmd, "prompt-mode", "friendly", "friendly moves text beside a section tag to its own line; reference drops it, as the reference pipeline does", "friendly", "reference")
+	flags.StringVarP(&f.output, "output", "o", "", "`file` to write, .wav or .pcm")
+	complete(cmd, "output", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return []string{"wav", "pcm"}, cobra.ShellCompDirectiveFilterFileExt
+	})
+	f.wavFormat = choiceFlag(cmd, "wav-format", "pcm16", "samples of a .wav file", "pcm16", "pcm24", "float32")
+	flags.StringVar(&f.trace, "trace", "", "safetensors `file` to write every stage's tensors to, see docs/numerics.md")
+	flags.StringVar(&f.replay, "replay", "", "safetensors `file` with codes and noise to use instead of drawing them, such as one that --trace wrote")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return f.run(cmd) }
+	return cmd
+}
+
+func (f *singFlags) run(cmd *cobra.Command) (err error) {
+	ctx, stderr := cmd.Context(), cmd.ErrOrStderr()
+	if err := f.readTexts(cmd.InOrStdin()); err != nil {
+		return err
+	}
+	if f.output == "" {
+		f.output = freeName("song", ".wav")
+	}
+	write, err := songWriter(f.output, f.wavFormat.value, cmd.Flags().Changed("wav-format"))
+	if err != nil {
+		return err
+	}
+	// Opened before any work, so that an hour's song does not end at a closed door.
+	out, err := createAtomic(f.output)
+	if err != nil {
+		return err
+	}
+	defer out.discard()
+
+	show := newDisplay(stderr)
+	defer show.close()
+	options, err := f.options(f.logger(show.log()), show.load)
+	if err != nil {
+		return err
+	}
+	e, err := engine.Open(ctx, options)
+	if err != nil {
+		return fmt.Errorf("loading %s: %w", f.modelName(), cause(ctx, err))
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+
+	r, err := f.request(cmd, e)
+	if err != nil {
+		return err
+	}
+	r.Progress = show.song
+	tracing, err := f.openTrace(&r)
+	if err != nil {
+		return err
+	}
+	defer tracing.discard()
+
+	begin := time.Now()
+	song, err := e.Sing(ctx, r)
+	took := time.Since(begin)
+	if err != nil {
+		return requestFault(cause(ctx, err))
+	}
+	if err := write(out, song, e.Info()); err != nil {
+		return fmt.Errorf("writing %s: %w", f.output, err)
+	}
+	if err := out.commit(); err != nil {
+		return fmt.Errorf("writing %s: %w", f.output, err)
+	}
+	if err := tracing.commit(song); err != nil {
+		return fmt.Errorf("writing %s: %w", f.trace, err)
+	}
+	show.close()
+	for _, w := range song.Warnings {
+		fmt.Fprintln(stderr, "warning:", w)
+	}
+	report(cmd.OutOrStdout(), f.output, song, e.Info(), took)
+	return nil
+}
+
+// readTexts resolves @FILE and says what is missing.
+func (f *singFlags) readTexts(stdin io.Reader) (err error) {
+	if f.lyrics == "@-" && f.instructions == "@-" {
+		return usagef("--lyrics and --instructions cannot both come from standard input")
+	}
+	if f.lyrics, err = readText("lyrics", f.lyrics, stdin); err != nil {
+		return err
+	}
+	if f.instructions, err = readText("instructions", f.instructions, stdin); err != nil {
+		return err
+	}
+	const try = `for example --lyrics "[verse] [chorus]" --instructions "fast, happy piano, drums"`
+	switch {
+	case f.lyrics == "" && f.instructions == "":
+		return usagef("what shall it be? Give --lyrics and --instructions, %s", try)
+	case f.lyrics == "" && !f.instrumental:
+		return usagef("--lyrics is missing: give the words, or --instrumental for a song without")
+	}
+	return nil
+}
+
+// request fills in what the command line said; the rest keeps the checkpoint's
+// defaults.
+func (f *singFlags) request(cmd *cobra.Command, e *engine.Engine) (engine.Request, error) {
+	r := e.Defaults()
+	r.Lyrics, r.Instrumental, r.Seed = f.lyrics, f.instrumental, f.seed
+	if f.instructions != "" {
+		r.Instructions = f.instructions
+	}
+	if r.Instructions == "" && e.Info().BuiltIn {
+		r.Instructions = "medium tempo, piano, drums and bass"
+		fmt.Fprintf(cmd.ErrOrStderr(), "skald: no --instructions: taking %q\n", r.Instructions)
+	}
+	r.RNG, r.PromptMode = engine.RNG(f.rng.value), engine.PromptMode(f.promptMode.value)
+	if cmd.Flags().Changed("steps") {
+		r.Steps = f.steps
+	}
+	if cmd.Flags().Changed("guidance") {
+		r.Guidance = f.guidance
+	}
+	if cmd.Flags().Changed("duration") {
+		frames, err := e.Frames(f.duration)
+		if err != nil {
+			return r, usagef("--duration %v: %w", f.duration, err)
+		}
+		r.MaxFrames = frames
+	}
+	if f.replay != "" {
+		replay, err := readReplay(f.replay)
+		if err != nil {
+			return r, fmt.Errorf("--replay: %w", err)
+		}
+		r.Replay = replay
+	}
+	_, err := e.Check(r)
+	return r, requestFault(err)
+}
+
+// requestFault makes a usage error of one that says the request is at fault, and names
+// the flags by their names here.
+func requestFault(err error) error {
+	var fault *engine.RequestError
+	if !errors.As(err, &fault) {
+		return err
+	}
+	return &usageError{err}
+}
+
+// cause prefers what ended the context, such as a signal, to what the engine made of
+// it.
+func cause(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// freeName returns the first of base.ext, base-2.ext, ... that no file has.
+func freeName(base, ext string) string {
+	name := base + ext
+	for n := 2; ; n++ {
+		if _, err := os.Lstat(name); errors.Is(err, os.ErrNotExist) {
+			return name
+		}
+		name = fmt.Sprintf("%s-%d%s", base, n, ext)
+	}
+}
+
+// report tells what became of the song.
+func report(w io.Writer, path string, song *engine.Song, info engine.Info, took time.Duration) {
+	seconds := float64(len(song.Samples[0])) / float64(song.SampleRate)
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(w, "%-12s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	row("file", "%s", filepath.Clean(path))
+	row("model", "%s, %s, %s", info.Name, info.Precision, info.Device)
+	row("song", "%.1f s stereo at %d Hz, level %.3f RMS, peak %.3f", seconds, song.SampleRate, song.RMS, song.Peak)
+	row("seed", "%d", song.Seed)
+	row("frames", "%d, after a prompt of %d tokens", song.Frames, song.PromptTokens)
+	row("ended by", "%s", endReason(song.EndReason))
+	var timings []string
+	for _, t := range song.Timings {
+		timings = append(timings, fmt.Sprintf("%s %.2f s", t.Stage, t.Duration.Seconds()))
+	}
+	row("time", "%.1f s: %s; loading before that %.1f s", took.Seconds(), strings.Join(timings, ", "), info.LoadTime.Seconds())
+	row("speed", "%.2f s of music a second (real-time factor %.3f)", seconds/took.Seconds(), took.Seconds()/seconds)
+}
+
+func endReason(r engine.EndReason) string {
+	switch r {
+	case engine.EndEOS:
+		return "the model (eos)"
+	case engine.EndLength:
+		return "the length asked for (length)"
+	case engine.EndFinished:
+		return "request (finished)"
+	}
+	return string(r)
+}
