@@ -17,7 +17,8 @@ const (
 	maxSettings = 4 << 20
 )
 
-// Checkpoint is an open model.
+// Checkpoint is an open model. Several goroutines may use it at once, until one of
+// them calls Close.
 type Checkpoint struct {
 	Name     string // the manifest's, or the folder's
 	Config   Config

@@ -162,13 +162,21 @@ func parseIndex(file string, data []byte) (map[string]string, error) {
 	shardOf := make(map[string]string, len(weights.members))
 	for _, name := range sortedKeys(weights.members) {
 		shard := weights.text(name)
-		if !fs.ValidPath(shard) || shard == "." || path.Base(shard) != shard || strings.ContainsAny(shard, `\:`) {
+		if kind := weights.members[name].Kind(); (kind == '"' || kind == 'n') && !isFileName(shard) {
 			weights.wrong(name, weights.members[name], "the name of a file in the same folder")
-			continue
 		}
 		shardOf[name] = shard
 	}
-	return shardOf, report.err()
+	if err := report.err(); err != nil {
+		return nil, err
+	}
+	return shardOf, nil
+}
+
+// isFileName reports whether s names a file without leading to another folder, on
+// any system.
+func isFileName(s string) bool {
+	return fs.ValidPath(s) && s != "." && !strings.ContainsAny(s, `/\:`)
 }
 
 func (part *component) close() error {

@@ -1,5 +1,10 @@
 package checkpoint
 
+import (
+	"fmt"
+	"strconv"
+)
+
 // check reports every place where the settings contradict themselves or each
 // other.
 func (c *Config) check(report *problems) {
@@ -99,9 +104,7 @@ func (c *Config) checkVocoder(report *problems) {
 	}
 	product, odd := 1, false
 	for _, ratio := range v.UpsamplingRatios {
-		if product <= maxRate {
-			product *= ratio
-		}
+		product = min(product*ratio, maxRate+1)
 		if ratio%2 != 0 {
 			odd = true
 			add("upsampling_ratios %v: %d is odd, expected even numbers: an odd ratio s gives L*s-1 samples for L, "+
@@ -109,8 +112,12 @@ func (c *Config) checkVocoder(report *problems) {
 		}
 	}
 	if hop := c.ConditionEncoder.OutputHopLength; product != hop && !odd {
-		add("upsampling_ratios %v multiply to %d, expected %d, output_hop_length of %s",
-			v.UpsamplingRatios, product, hop, conditionEncoderConfig)
+		found := strconv.Itoa(product)
+		if product > maxRate {
+			found = fmt.Sprintf("more than %d", maxRate)
+		}
+		add("upsampling_ratios %v multiply to %s, expected %d, output_hop_length of %s",
+			v.UpsamplingRatios, found, hop, conditionEncoderConfig)
 	}
 	if v.DecoderHiddenDim>>len(v.UpsamplingRatios) == 0 {
 		add("decoder_hidden_dim %d cannot be halved %d times, once for each of upsampling_ratios",

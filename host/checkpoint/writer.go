@@ -163,6 +163,9 @@ func (t Tensor) check() (size uint64, err error) {
 	if t.DType.Size() == 0 {
 		return 0, fmt.Errorf("tensor %q: dtype %q is not supported", clip(t.Name), t.DType)
 	}
+	if len(t.Shape) > maxDims {
+		return 0, fmt.Errorf("tensor %q has %d dimensions, expected at most %d", clip(t.Name), len(t.Shape), maxDims)
+	}
 	for _, d := range t.Shape {
 		if d < 0 {
 			return 0, fmt.Errorf("tensor %q: shape %v is negative", clip(t.Name), t.Shape)
