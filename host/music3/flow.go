@@ -183,10 +183,10 @@ func (b *flowBuffers) free() {
 	}
 }
 
-// timeTokens computes the time token of every step into b.times: angles
-// 2*pi*t*w, then linear, SiLU, linear over [cos, sin].
-func (f *FlowTransformer) timeTokens(q compute.Queue, a *allocator, b *flowBuffers, steps []eulerStep) error {
-	half, d := len(f.timeFrequencies), f.cfg.Heads*f.cfg.HeadDim
+// timeFeatures are the sines and cosines [steps, E] of the angles 2*pi*t*w, each
+// product rounded to the run's type.
+func (f *FlowTransformer) timeFeatures(steps []eulerStep) []float32 {
+	half := len(f.timeFrequencies)
 	store := func(x float32) float32 { return x }
 	if f.dtype == compute.BF16 {
 		store = round
@@ -196,10 +196,17 @@ func (f *FlowTransformer) timeTokens(q compute.Queue, a *allocator, b *flowBuffe
 		turn := store(float32(2*math.Pi) * s.t)
 		for i, w := range f.timeFrequencies {
 			sin, cos := math.Sincos(float64(store(turn * w)))
-			features[k*2*half+i], features[k*2*half+half+i] = float32(cos), float32(sin)
+			features[k*2*half+i], features[k*2*half+half+i] = store(float32(cos)), store(float32(sin))
 		}
 	}
-	in, mid := a.upload(f.dtype, features), a.buffer(f.dtype, len(steps)*d)
+	return features
+}
+
+// timeTokens computes the time token of every step into b.times: linear, SiLU, linear
+// over the time features.
+func (f *FlowTransformer) timeTokens(q compute.Queue, a *allocator, b *flowBuffers, steps []eulerStep) error {
+	d := f.cfg.Heads * f.cfg.HeadDim
+	in, mid := a.upload(f.dtype, f.timeFeatures(steps)), a.buffer(f.dtype, len(steps)*d)
 	if a.err != nil {
 		return a.err
 	}
@@ -232,27 +239,37 @@ func (f *FlowTransformer) forward(q compute.Queue, b *flowBuffers, step int) {
 		q.Copy(row(b.h, i*tokens, i*tokens+1), row(b.times, step, step+1))
 	}
 
-	n, heads, headDim := b.batch*tokens, f.cfg.Heads, f.cfg.HeadDim
-	scale := float32(1 / math.Sqrt(float64(headDim)))
 	for _, w := range f.blocks {
-		q.LayerNorm(b.n, b.h, w.norm1, w.norm1Bias, n, layerNormEps)
-		q.Linear(b.n, n,
-			compute.Linear{Y: b.q, W: w.q},
-			compute.Linear{Y: b.k, W: w.k},
-			compute.Linear{Y: b.v, W: w.v})
-		q.Rope(b.q, b.batch, tokens, heads, headDim, b.rope)
-		q.Rope(b.k, b.batch, tokens, heads, headDim, b.rope)
-		q.FullAttention(b.o, b.q, b.k, b.v, b.batch, tokens, heads, headDim, scale)
-		q.Linear(b.o, n, compute.Linear{Y: b.h, W: w.o, Residual: b.h})
-
-		q.LayerNorm(b.n, b.h, w.norm2, w.norm2Bias, n, layerNormEps)
-		q.Linear(b.n, n, compute.Linear{Y: b.ff, W: w.ffIn, Bias: w.ffInBias})
-		q.ValueSiLU(b.gated, b.ff, n)
-		q.Linear(b.gated, n, compute.Linear{Y: b.h, W: w.ffOut, Bias: w.ffOutBias, Residual: b.h})
+		f.attend(q, b, w)
+		q.Linear(b.o, b.batch*tokens, compute.Linear{Y: b.h, W: w.o, Residual: b.h})
+		f.feedForward(q, b, w)
 	}
 
 	q.Linear(row(b.h, 1, tokens), b.length, compute.Linear{Y: b.velocity, W: f.out})
 	if b.batch == 2 {
 		q.Linear(row(b.h, tokens+1, 2*tokens), b.length, compute.Linear{Y: b.velocityNil, W: f.out})
 	}
+}
+
+// attend is a block's attention without its output projection: norm, rotation and
+// attention of b.h into b.o.
+func (f *FlowTransformer) attend(q compute.Queue, b *flowBuffers, w flowBlock) {
+	tokens, heads, headDim := 1+b.length, f.cfg.Heads, f.cfg.HeadDim
+	q.LayerNorm(b.n, b.h, w.norm1, w.norm1Bias, b.batch*tokens, layerNormEps)
+	q.Linear(b.n, b.batch*tokens,
+		compute.Linear{Y: b.q, W: w.q},
+		compute.Linear{Y: b.k, W: w.k},
+		compute.Linear{Y: b.v, W: w.v})
+	q.Rope(b.q, b.batch, tokens, heads, headDim, b.rope)
+	q.Rope(b.k, b.batch, tokens, heads, headDim, b.rope)
+	q.FullAttention(b.o, b.q, b.k, b.v, b.batch, tokens, heads, headDim, float32(1/math.Sqrt(float64(headDim))))
+}
+
+// feedForward adds a block's gated feed-forward to b.h.
+func (f *FlowTransformer) feedForward(q compute.Queue, b *flowBuffers, w flowBlock) {
+	n := b.batch * (1 + b.length)
+	q.LayerNorm(b.n, b.h, w.norm2, w.norm2Bias, n, layerNormEps)
+	q.Linear(b.n, n, compute.Linear{Y: b.ff, W: w.ffIn, Bias: w.ffInBias})
+	q.ValueSiLU(b.gated, b.ff, n)
+	q.Linear(b.gated, n, compute.Linear{Y: b.h, W: w.ffOut, Bias: w.ffOutBias, Residual: b.h})
 }

@@ -162,13 +162,17 @@ func (b *vocoderBuffers) free() {
 }
 
 // forward decodes latents [L, X] into b.wave [2, samples]: left, then right. between,
-// which may stop the work with an error, is called after every block.
+// which may stop the work with an error, is called before the first block and after
+// every one.
 func (v *Vocoder) forward(q compute.Queue, b *vocoderBuffers, latents compute.Buffer, length int, between func(done, blocks int) error) error {
 	channels := v.cfg.LatentChannels
 	steps := len(v.blocks) + 1
 	q.SplitChannels(b.streams, latents, length, channels, 2)
 	q.Linear(b.streams, 2*length, compute.Linear{Y: b.y, W: v.inProj, Bias: v.inProjBias})
 	q.Conv1D(b.x, b.y, v.convIn.same(length))
+	if err := between(0, steps); err != nil {
+		return err
+	}
 
 	for i, block := range v.blocks {
 		n := v.blockChannels(i)
