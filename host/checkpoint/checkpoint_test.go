@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -73,6 +74,21 @@ func TestOpen(t *testing.T) {
 	}
 	if c.Bytes() != sum {
 		t.Errorf("%d bytes, want %d", c.Bytes(), sum)
+	}
+	counted := ComponentSummary{}
+	for _, s := range c.Summary().Components {
+		counted.Tensors += s.Tensors
+		counted.Parameters += s.Parameters
+		counted.Bytes += s.Bytes
+		if want := filepath.Join(dir, s.Component, weightsOf(s.Component)); !slices.Equal(s.Files, []string{want}) {
+			t.Errorf("%s: files %q, want %q", s.Component, s.Files, want)
+		}
+		if !maps.Equal(s.DTypes, map[DType]int{F32: s.Tensors}) {
+			t.Errorf("%s: types %v of %d tensors", s.Component, s.DTypes, s.Tensors)
+		}
+	}
+	if counted.Tensors != tensors || counted.Parameters != sum/4 || counted.Bytes != sum {
+		t.Errorf("summary %+v, want %d tensors, %d bytes", counted, tensors, sum)
 	}
 	if _, ok := c.Tensor("vocoder", "absent"); ok {
 		t.Error("found a tensor that is not there")

@@ -116,7 +116,7 @@ func (o *object) number(key string, def, low, high float64) float64 {
 		return def
 	}
 	x, err := strconv.ParseFloat(string(value), 64)
-	if value.Kind() != '0' || err != nil || x < low || x > high {
+	if err != nil || x < low || x > high {
 		o.wrong(key, value, expected)
 		return low
 	}

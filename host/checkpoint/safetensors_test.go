@@ -33,6 +33,8 @@ func TestParseFile(t *testing.T) {
 			"?abcd", []string{"a U8 [1] 114 ?", "b F32 [1] 115 abcd"}},
 		{"no elements", `{"a":{"dtype":"F32","shape":[0,9],"data_offsets":[0,0]},"b":{"dtype":"I8","shape":[2],"data_offsets":[0,2]},"c":{"dtype":"F32","shape":[4611686018427387904,4,0],"data_offsets":[2,2]}}`,
 			"xy", []string{"a F32 [0 9] 191 ", "b I8 [2] 191 xy", "c F32 [4611686018427387904 4 0] 193 "}},
+		{"no elements, named last", `{"b":{"dtype":"I8","shape":[2],"data_offsets":[0,2]},"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}`,
+			"xy", []string{"a F32 [0] 114 ", "b I8 [2] 114 xy"}},
 		{"order of members", `{"x":{"data_offsets":[0,2],"shape":[1],"dtype":"BF16"}}`, "ab", []string{"x BF16 [1] 63 ab"}},
 		{"escaped name", `{"\u00e9\n":{"dtype":"I8","shape":[],"data_offsets":[0,1]}}`, "a", []string{"é\n I8 [] 67 a"}},
 	} {

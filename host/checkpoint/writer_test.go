@@ -35,6 +35,16 @@ func TestWriterBytes(t *testing.T) {
 	}
 }
 
+// TestWriterAlignment declares names of every length modulo eight.
+func TestWriterAlignment(t *testing.T) {
+	for n := 1; n <= 8; n++ {
+		text, err := encodeHeader([]Tensor{{Name: strings.Repeat("n", n), DType: I8}}, nil)
+		if err != nil || len(text)%8 != 0 {
+			t.Errorf("name of %d: the numbers begin at %d, %v", n, len(text), err)
+		}
+	}
+}
+
 func TestWriteFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.safetensors")
 	want := sampleTensors(sampleConfig(), vocoder)
