@@ -1,0 +1,46 @@
+// Package host chooses the device that songs are made on.
+package host
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"skald/host/compute"
+	"skald/host/cpu"
+)
+
+// Open opens a device by its name:
+//
+//	auto      the fastest that this program and this machine have; also ""
+//	cpu       the processor
+//	cuda      the first NVIDIA GPU
+//	cuda:N    the NVIDIA GPU with index N
+//
+// threads is how many cores the processor may use, 0 for all.
+func Open(device string, threads int) (compute.Device, error) {
+	kind, index, numbered := strings.Cut(device, ":")
+	switch {
+	case (kind == "auto" || kind == "cpu" || device == "") && !numbered:
+		d, err := cpu.New(cpu.Options{Threads: threads})
+		if err != nil {
+			return nil, fmt.Errorf("host: open device %q: %w", device, err)
+		}
+		return d, nil
+	case kind == "cuda" && !numbered:
+		return openCUDA(0)
+	case kind == "cuda":
+		n, err := strconv.ParseUint(index, 10, 16)
+		if err != nil {
+			return nil, fmt.Errorf("host: device %q: want cuda:N with N the index of a GPU, like cuda:0", device)
+		}
+		return openCUDA(int(n))
+	}
+	return nil, fmt.Errorf("host: unknown device %q: want auto, cpu, cuda or cuda:N", device)
+}
+
+// ErrNoCUDA is why a CUDA device cannot be opened by a program built without it.
+var ErrNoCUDA = errors.New("host: this program was built without CUDA (build tag nocuda): use device cpu or auto, or build it with the CUDA toolkit and without that tag")
+
+func openCUDA(int) (compute.Device, error) { return nil, ErrNoCUDA }
