@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 )
 
@@ -230,9 +229,9 @@ func (c *Checkpoint) dangling(name string) bool {
 func (c *Checkpoint) fileError(name string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		if c.dangling(name) {
-			return fmt.Errorf("%s is a link to a file that is not there: is the download complete? %w", name, err)
+			return fmt.Errorf("%s is a link to a file that is not there: is the download complete? (%w)", name, fs.ErrNotExist)
 		}
-		return fmt.Errorf("%s is missing: %w", path.Clean(name), err)
+		return fmt.Errorf("%s is missing (%w)", name, fs.ErrNotExist)
 	}
 	return fmt.Errorf("%s: %w", name, err)
 }
