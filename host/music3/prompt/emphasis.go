@@ -7,8 +7,9 @@ import "strings"
 // Every replacement takes two stars from the end of one run and two from the
 // start of the next. The reference goes over the whole line again and again,
 // which is quadratic ("**" * n + "a" + "**b" * n unwraps one pair per pass). Here
-// a pass looks only at the runs beside those that the pass before it changed: two
-// neighbours that both have two stars or more do not survive a pass unchanged.
+// a pass starts only from the runs that the pass before it changed. A run of two
+// stars or more that it left alone has a neighbour of a single star behind it,
+// which can neither close a pair nor vanish.
 func unwrapBold(line string) string {
 	if !strings.Contains(line, "**") {
 		return line
@@ -48,11 +49,8 @@ func unwrapBold(line string) string {
 		}
 		openers = openers[:0]
 		for _, i := range changed {
-			if prev[i] >= 0 {
-				openers = appendOnce(openers, prev[i])
-			}
-			if runs[i] > 0 {
-				openers = appendOnce(openers, i)
+			if runs[i] >= 2 {
+				openers = append(openers, i)
 			}
 		}
 	}

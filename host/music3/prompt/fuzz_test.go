@@ -3,6 +3,7 @@ package prompt
 import (
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -34,7 +35,7 @@ func FuzzBuild(f *testing.F) {
 				t.Errorf("%d control tokens, %d and %d ids", n, len(p.IDs), len(p.Unconditional))
 			}
 			for _, w := range p.Warnings {
-				if strings.ContainsFunc(w, func(r rune) bool { return r < ' ' || r == utf8.RuneError }) {
+				if !utf8.ValidString(w) || strings.ContainsFunc(w, unicode.IsControl) {
 					t.Errorf("warning %q is not printable", w)
 				}
 			}

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"strings"
 	"testing"
 	"unicode"
 
@@ -74,5 +75,13 @@ func TestNFCVersion(t *testing.T) {
 		if got := nfc(text); got != want {
 			t.Errorf("nfc(%+q) = %+q, want %+q", text, got, want)
 		}
+	}
+}
+
+// Marks of one class keep their order, however many there are.
+func TestNFCKeepsOrder(t *testing.T) {
+	marks := strings.Repeat("\u0300\u0301\u0302\u0303\u0304", 20)
+	if got, want := nfc("x"+marks+"\u0334"), "x\u0334"+marks; got != want {
+		t.Errorf("got %+q, want %+q", got, want)
 	}
 }

@@ -52,6 +52,31 @@ func TestLongestSpecial(t *testing.T) {
 	}
 }
 
+// The pieces are separated by | here, as the Rust library cuts them.
+func TestPieces(t *testing.T) {
+	for _, want := range []string{
+		"don|'t|dot| '|tis",
+		"I|'ll|y|'LL|'ve|it|'re|d|'m|m|'d|x|'S|s|'ſ|s",
+		"'x| '|x|'l|!'|r",
+		"a|1|2|½|b| |3",
+		" hello| world|  | !\n",
+		"x|?!\r\n\n|  \n \n| | y",
+		"\u00a0y|\u00a0|!|\u3000|\u3000z|\u0085",
+		"e|\u0301x|\u200d👩|\t|\tx",
+	} {
+		text := strings.ReplaceAll(want, "|", "")
+		var pieces []string
+		for rest := text; rest != ""; {
+			n := pieceLen(rest)
+			pieces = append(pieces, rest[:n])
+			rest = rest[n:]
+		}
+		if got := strings.Join(pieces, "|"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // A text of one repeated character is one piece of a million bytes. Quadratic
 // work on it would take hours.
 func TestLongPieces(t *testing.T) {
