@@ -24,8 +24,11 @@ type meter interface {
 
 // newMeter draws bars on a terminal and prints a line now and then elsewhere.
 func newMeter(w io.Writer) meter {
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		return newBars(w)
+	if f, ok := w.(*os.File); ok {
+		// A terminal without a size, as some recorders give, shows no bars.
+		if width, height, err := term.GetSize(int(f.Fd())); err == nil && width > 0 && height > 0 {
+			return newBars(w)
+		}
 	}
 	return &lines{w: w, every: 5 * time.Second}
 }
@@ -39,11 +42,10 @@ type display struct {
 func newDisplay(w io.Writer) *display { return &display{meter: newMeter(w)} }
 
 func (d *display) load(p engine.LoadProgress) {
-	if p.Done {
-		d.finish(string(engine.StageLoad))
-		return
+	note := size(p.Total)
+	if !p.Done {
+		note = fmt.Sprintf("%s of %s, %s/s, %s", size(p.Bytes), size(p.Total), size(int64(p.BytesPerSecond)), p.Component)
 	}
-	note := fmt.Sprintf("%s of %s, %s/s, %s", size(p.Bytes), size(p.Total), size(int64(p.BytesPerSecond)), p.Component)
 	d.show(string(engine.StageLoad), float64(p.Bytes)/float64(max(p.Total, 1)), note)
 }
 
