@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -138,6 +139,10 @@ func TestCheckTokenizer(t *testing.T) {
 func TestLongTexts(t *testing.T) {
 	const size, limit = 1 << 20, 30 * time.Second
 	half := size / 2
+	var unknown strings.Builder
+	for i := 0; unknown.Len() < size; i++ {
+		fmt.Fprintf(&unknown, "[%dx]", i)
+	}
 	texts := map[string]string{
 		"line breaks":    strings.Repeat("\n", size) + "a",
 		"spaces":         strings.Repeat(" ", size) + "a",
@@ -150,6 +155,7 @@ func TestLongTexts(t *testing.T) {
 		"sigmas":         "[" + strings.Repeat("Σ'", size/3) + "]",
 		"ignorable":      "[" + strings.Repeat("'", half) + strings.Repeat("Σ", half/2) + "]",
 		"tags":           strings.Repeat("[a]", size/3),
+		"unknown tags":   unknown.String(),
 	}
 	for name, text := range texts {
 		start := time.Now()
@@ -157,6 +163,7 @@ func TestLongTexts(t *testing.T) {
 		Normalise(text)
 		droppedLines(text)
 		separateTags(text)
+		appendUnknownTags(nil, text)
 		if spent := time.Since(start); spent > limit {
 			t.Errorf("%s: %v, want less than %v", name, spent, limit)
 		} else {

@@ -54,7 +54,10 @@ func appendUnknownTags(warnings []string, normalised string) []string {
 			continue
 		}
 		seen[base] = true
-		unknown = append(unknown, quoteTag(tag)+suggestion(base))
+		if len(unknown) < maxNamed {
+			tag = quoteTag(tag) + suggestion(base)
+		}
+		unknown = append(unknown, tag)
 	}
 	if unknown == nil {
 		return warnings
