@@ -1,0 +1,105 @@
+package cpu
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// counting is a task that counts how often each chunk ran.
+type counting struct {
+	ran  []atomic.Int32
+	work time.Duration
+}
+
+func (c *counting) chunk(i int, s *scratch) {
+	grown(&s.a, 8)[i%8] = 1 // the race detector sees a scratch that is shared
+	for t := time.Now(); time.Since(t) < c.work; {
+	}
+	c.ran[i].Add(1)
+}
+
+// TestPool: every chunk runs exactly once, with several callers, many sizes, and
+// parked as well as spinning workers.
+func TestPool(t *testing.T) {
+	chunks := 0
+	for threads := 1; threads <= 4; threads++ {
+		p := newPool(threads)
+		var group sync.WaitGroup
+		var total atomic.Int64
+		for caller := range 3 {
+			group.Go(func() {
+				j := p.newJob()
+				for round := range 300 {
+					n := (round*7 + caller) % 23
+					c := counting{ran: make([]atomic.Int32, n)}
+					if round%50 == 0 {
+						c.work = 100 * time.Microsecond
+						time.Sleep(time.Millisecond) // long enough for workers to park
+					}
+					p.run(j, &c, n)
+					total.Add(int64(n))
+					for i := range c.ran {
+						if got := c.ran[i].Load(); got != 1 {
+							t.Errorf("%d threads: chunk %d of %d ran %d times", threads, i, n, got)
+						}
+					}
+				}
+			})
+		}
+		group.Wait()
+		p.close()
+		chunks += int(total.Load())
+	}
+	t.Logf("%d chunks", chunks)
+}
+
+// TestPoolHelps: all workers take part in a job that is long enough.
+func TestPoolHelps(t *testing.T) {
+	p := newPool(3)
+	defer p.close()
+	j := p.newJob()
+	var mu sync.Mutex
+	seen := map[*scratch]int{}
+	p.run(j, taskFunc(func(_ int, s *scratch) {
+		mu.Lock()
+		seen[s]++
+		mu.Unlock()
+		time.Sleep(5 * time.Millisecond)
+	}), 60)
+	if len(seen) != 3 || seen[&j.scratch] == 0 {
+		t.Errorf("%d workers took part, the caller in %d of 60 chunks; want 3 and more than 0", len(seen), seen[&j.scratch])
+	}
+}
+
+type taskFunc func(i int, s *scratch)
+
+func (f taskFunc) chunk(i int, s *scratch) { f(i, s) }
+
+// TestPoolEnds: closing leaves no goroutine, and idle workers use no processor time.
+func TestPoolEnds(t *testing.T) {
+	before := runtime.NumGoroutine()
+	for range 20 {
+		p := newPool(4)
+		p.run(p.newJob(), taskFunc(func(int, *scratch) {}), 8)
+		p.close()
+	}
+	if after := runtime.NumGoroutine(); after > before {
+		t.Errorf("%d goroutines before, %d after", before, after)
+	}
+	p := newPool(4)
+	defer p.close()
+	p.run(p.newJob(), taskFunc(func(int, *scratch) {}), 8)
+	deadline := time.Now().Add(5 * time.Second)
+	for parked := 0; parked < p.helpers; {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d idle workers parked", parked, p.helpers)
+		}
+		time.Sleep(time.Millisecond)
+		p.mu.Lock()
+		parked = p.parked
+		p.mu.Unlock()
+	}
+}
