@@ -32,12 +32,27 @@ type goldenCase struct {
 // bounded) and the RMS of the differences over the RMS of the recorded values.
 type tolerance struct{ abs, rms float64 }
 
-// The bounds that golden/README.md asks for.
-func toleranceOf(name, precision string) tolerance {
+// toleranceOf gives the bounds that golden/README.md asks for, and for the flow of
+// nano wider ones. Its compiled feed-forward subtracts large numbers, so that there
+// the reference differs from its own recording by more than those bounds when only the
+// processor changes (fp32, RMS ratio and largest difference): velocity 1.6e-3, 8.4e-3;
+// first step 1.9e-4, 1.5e-3; latents 1.7e-5, 2.2e-4; waveform 1.4e-5, 3.2e-5, and
+// 1.8e-4 over its quiet end.
+func toleranceOf(set, name, precision string) tolerance {
 	wave := strings.HasPrefix(name, "waveform") || strings.HasSuffix(name, ".wave")
 	switch {
 	case name == "cand_exponentials" || strings.Contains(name, ".noise"):
 		return tolerance{} // bit for bit
+	case set == "nano" && precision == "fp32" && name == "waveform_tail":
+		return tolerance{1e-4, 2e-3}
+	case set == "nano" && precision == "fp32" && wave:
+		return tolerance{3e-4, 3e-4}
+	case set == "nano" && precision == "fp32" && strings.Contains(name, ".velocity"):
+		return tolerance{1e-2, 2e-3}
+	case set == "nano" && precision == "fp32" && strings.Contains(name, ".latents_step1"):
+		return tolerance{2e-3, 3e-4}
+	case set == "nano" && precision == "fp32" && strings.Contains(name, ".latents"):
+		return tolerance{1e-3, 2e-4}
 	case precision == "fp32" && wave:
 		return tolerance{1e-4, 3e-5}
 	case precision == "fp32":
@@ -49,15 +64,24 @@ func toleranceOf(name, precision string) tolerance {
 	}
 }
 
+// goldenSet is a checkpoint and the folder of its recorded cases.
+type goldenSet struct{ name, cases, model string }
+
 // TestGoldenSongs sings every recorded song and compares every recorded tensor.
 func TestGoldenSongs(t *testing.T) {
 	shared := refdata.Shared(t, "30 recorded songs of the reference pipeline, stage by stage")
 	only := os.Getenv("SKALD_GOLDEN") // a part of a case's name, to look at one
 	total := &comparison{worst: map[string]float64{}, ratio: map[string]float64{}}
-	for _, set := range []struct{ name, model string }{
-		{"tiny", "golden/tiny"}, {"aligned", "golden/aligned"}, {"nano", "nano/nano"},
-	} {
-		dir := filepath.Join(shared, "golden", set.name)
+	sets := []goldenSet{
+		{"tiny", filepath.Join(shared, "golden/tiny"), filepath.Join(shared, "golden/tiny")},
+		{"aligned", filepath.Join(shared, "golden/aligned"), filepath.Join(shared, "golden/aligned")},
+		{"nano", filepath.Join(shared, "golden/nano"), filepath.Join(shared, "nano/nano")},
+	}
+	for _, dir := range filepath.SplitList(os.Getenv("SKALD_GOLDEN_SETS")) { // more checkpoints with recorded cases
+		sets = append(sets, goldenSet{filepath.Base(dir), dir, dir})
+	}
+	for _, set := range sets {
+		dir := set.cases
 		var manifest struct {
 			Cases      []goldenCase
 			Decimation int `json:"waveform_decimation"`
@@ -75,14 +99,14 @@ func TestGoldenSongs(t *testing.T) {
 			}
 			t.Run(set.name+"/"+c.Name, func(t *testing.T) {
 				if engines[c.Precision] == nil {
-					engines[c.Precision] = open(t, filepath.Join(shared, set.model), c.Precision)
+					engines[c.Precision] = open(t, set.model, c.Precision)
 				}
 				golden, err := checkpoint.OpenFile(filepath.Join(dir, c.File))
 				if err != nil {
 					t.Fatal(err)
 				}
 				defer golden.Close()
-				r := recording{golden: golden, c: c, decimation: manifest.Decimation, edge: manifest.Edge}
+				r := recording{set: set.name, golden: golden, c: c, decimation: manifest.Decimation, edge: manifest.Edge}
 				r.compare(t, engines[c.Precision], total)
 			})
 		}
@@ -138,6 +162,7 @@ func (c *comparison) print(t *testing.T) {
 
 // recording is one golden song and what is needed to compare with it.
 type recording struct {
+	set              string
 	golden           *checkpoint.File
 	c                goldenCase
 	decimation, edge int
@@ -212,7 +237,7 @@ func (r *recording) check(t *testing.T, name string, got, want tensor, total *co
 	if diff > 0 {
 		ratio = math.Sqrt(diff / norm)
 	}
-	tol, exact := toleranceOf(name, r.c.Precision), name == "text_ids" || name == "codes" || name == "cand_ids"
+	tol, exact := toleranceOf(r.set, name, r.c.Precision), name == "text_ids" || name == "codes" || name == "cand_ids"
 	if r.c.Precision != "fp32" && strings.HasPrefix(name, "cand_") {
 		return // bfloat16 logits may add or drop a candidate at the threshold
 	}

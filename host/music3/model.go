@@ -3,6 +3,7 @@ package music3
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"skald/host/checkpoint"
 	"skald/host/compute"
@@ -55,8 +56,8 @@ func (m *Model) FrameRate() float64 {
 // Frames is the number of frames of a duration in seconds, rounded down as in the
 // reference and bounded by MaxFrames.
 func (m *Model) Frames(seconds float64) (int, error) {
-	if !(seconds > 0) {
-		return 0, fmt.Errorf("a duration of %v s is not positive", seconds)
+	if !(seconds > 0) || math.IsInf(seconds, 1) {
+		return 0, fmt.Errorf("a duration of %v s is not a positive, finite number", seconds)
 	}
 	n := seconds * m.FrameRate()
 	if n >= MaxFrames {
