@@ -161,6 +161,9 @@ func (e *Engine) loadTokenizer() error {
 	if e.tokenizer, err = tokenizer.Parse(data); err == nil {
 		err = prompt.CheckTokenizer(e.tokenizer)
 	}
+	if rows := e.ck.Config.LanguageModel.VocabSize; err == nil && int(e.tokenizer.MaxID()) >= rows {
+		err = fmt.Errorf("its largest id is %d, but the language model has embeddings for 0 to %d: the files belong to different models", e.tokenizer.MaxID(), rows-1)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: tokenizer/tokenizer.json: %w", e.ck.Name, err)
 	}
