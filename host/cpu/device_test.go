@@ -23,7 +23,11 @@ func open(t *testing.T, threads int) compute.Device {
 // change a bit of any operation.
 func TestConformance(t *testing.T) {
 	var first map[string]string
-	for threads := 1; threads <= 4; threads++ {
+	counts := []int{1, 2, 3, 4}
+	if testing.Short() {
+		counts = []int{1, 3}
+	}
+	for _, threads := range counts {
 		var digests map[string]string
 		t.Run(fmt.Sprintf("threads=%d", threads), func(t *testing.T) {
 			digests = computetest.Digests(t, func(t *testing.T) compute.Device { return open(t, threads) })
@@ -33,9 +37,9 @@ func TestConformance(t *testing.T) {
 		}
 		for op, digest := range digests {
 			if digest != first[op] {
-				t.Errorf("%s: %d threads give other bytes than 1", op, threads)
+				t.Errorf("%s: %d threads give other bytes than one", op, threads)
 			}
 		}
 	}
-	t.Logf("%d operations, 1 to 4 threads", len(first))
+	t.Logf("%d operations, %v threads", len(first), counts)
 }

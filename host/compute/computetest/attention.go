@@ -63,10 +63,7 @@ func attended(q []float32, keys, values [][]float32, scale float64) []interval {
 	scores, top := make([]float64, len(keys)), math.Inf(-1)
 	var worst float64
 	for j, k := range keys {
-		var t sum
-		for i := range q {
-			t.add(float64(q[i]) * float64(k[i]))
-		}
+		t := products(q, k)
 		scores[j] = t.value * scale
 		top = max(top, scores[j])
 		worst = max(worst, (t.interval().hi-t.value)*math.Abs(scale)+2*u*math.Abs(scores[j]))
@@ -76,11 +73,14 @@ func attended(q []float32, keys, values [][]float32, scale float64) []interval {
 		scores[j] = math.Exp(scores[j] - top)
 		total += scores[j]
 	}
-	return intervals(len(q), func(i int) interval {
-		var t sum
-		for j, v := range values {
-			t.add(scores[j] / total * float64(v[i]))
+	means := make([]sum, len(q))
+	for j, v := range values {
+		for i, x := range v {
+			means[i].add(scores[j] / total * float64(x))
 		}
+	}
+	return intervals(len(q), func(i int) interval {
+		t := means[i]
 		return within(t.value, t.size*(2*worst+u*(12+2*math.Sqrt(float64(len(keys))))))
 	})
 }

@@ -85,6 +85,17 @@ func (s *sum) add(v float64) {
 	s.terms++
 }
 
+// products is the sum of x[i]*y[i].
+func products(x, y []float32) sum {
+	var value, size float64
+	for i, a := range x {
+		p := float64(a) * float64(y[i])
+		value += p
+		size += math.Abs(p)
+	}
+	return sum{value, size, len(x)}
+}
+
 func (s *sum) interval() interval {
 	return within(s.value, u*s.size*(4+math.Sqrt(float64(s.terms))))
 }

@@ -78,10 +78,7 @@ func (p *linearCase) want(x []float32, rows, k int, d compute.DType) []interval 
 		if column >= p.n {
 			return exactly(p.residual[i])
 		}
-		var t sum
-		for j := range k {
-			t.add(float64(x[row*k+j]) * float64(p.w[column*k+j]))
-		}
+		t := products(x[row*k:(row+1)*k], p.w[column*k:(column+1)*k])
 		if p.bias != nil {
 			t.add(float64(p.bias[column]))
 		}
