@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"skald/host/music3/prompt"
 )
 
 // kind is the JSON type a field takes.
@@ -126,7 +128,7 @@ func checkModel(r *Rules, v value) *fault {
 }
 
 func checkNotBlank(_ *Rules, v value) *fault {
-	if !blank(v.text) {
+	if !prompt.Blank(v.text) {
 		return nil
 	}
 	return &fault{code: InvalidValue, message: "is blank; describe the style, the voice and the instruments"}
@@ -212,10 +214,4 @@ func oneOf(available, later []string) func(*Rules, value) *fault {
 			suggestion: nearest(v.text, available),
 		}
 	}
-}
-
-// blank reports whether s has nothing but white space, which is Python's set, as in
-// the prompt: Go's lacks the four separators U+001C to U+001F.
-func blank(s string) bool {
-	return strings.TrimFunc(s, isSpace) == ""
 }

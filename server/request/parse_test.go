@@ -9,17 +9,18 @@ import (
 	"unicode/utf8"
 
 	"skald/host/engine"
+	"skald/host/music3/prompt"
 )
 
 // testRules are those of a model of the published frame rate and limits.
 func testRules() Rules {
 	return Rules{
 		Info: engine.Info{
-			Name: "song-model", Aliases: []string{"tts-1"},
+			Name:       "song-model",
 			SampleRate: 44100, FrameRate: 25,
 			MaxFrames: 9000, MaxPromptTokens: 5000, MaxPositions: 10240,
 		},
-		Aliases:  []string{"house-model"},
+		Aliases:  []string{"tts-1", "house-model"},
 		Defaults: engine.Request{MaxFrames: 1500, Steps: 30, Guidance: 1.7, PromptMode: engine.Friendly, RNG: engine.Philox},
 	}
 }
@@ -296,8 +297,8 @@ func FuzzParse(f *testing.F) {
 		}
 		song := s.Song
 		if song.MaxFrames < 1 || song.MaxFrames > 9000 || song.Steps < 1 || song.Steps > maxSteps ||
-			!(song.Guidance >= 0 && song.Guidance <= maxGuidance) || blank(song.Instructions) ||
-			blank(song.Lyrics) && !song.Instrumental || !utf8.ValidString(song.Lyrics) {
+			!(song.Guidance >= 0 && song.Guidance <= maxGuidance) || prompt.Blank(song.Instructions) ||
+			prompt.Blank(song.Lyrics) && !song.Instrumental || !utf8.ValidString(song.Lyrics) {
 			t.Errorf("%q: accepted as %+v", b, song)
 		}
 	})

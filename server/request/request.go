@@ -37,8 +37,8 @@ const (
 
 // Rules are what a body is judged by: the loaded model and the operator's choices.
 type Rules struct {
-	Info     engine.Info    // names and limits
-	Aliases  []string       // served names beside those in Info
+	Info     engine.Info    // name and limits
+	Aliases  []string       // further served names
 	Defaults engine.Request // what an absent field means; Instructions may be empty
 	// Check finds what only the model can tell, such as a prompt of too many tokens:
 	// Engine.Check.
@@ -49,6 +49,7 @@ type Rules struct {
 type Speech struct {
 	Song   engine.Request
 	Format Format
+	given  map[string]given
 }
 
 // Problem is one thing that is wrong with a body.
@@ -97,6 +98,5 @@ func Parse(body []byte, r Rules) (Speech, []Problem) {
 
 // Names lists every name the model answers to, its own first.
 func (r *Rules) Names() []string {
-	names := append([]string{r.Info.Name}, r.Info.Aliases...)
-	return append(names, r.Aliases...)
+	return append([]string{r.Info.Name}, r.Aliases...)
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"skald/host/engine"
+	"skald/host/music3/prompt"
 )
 
 // frames is the reference's rule for the length of a song: the whole frames that fit,
@@ -17,7 +18,7 @@ func (r *Rules) frames(seconds float64) int {
 // speech puts the fields together. What one field says about another is checked here,
 // and only where the fields themselves have no problem.
 func (p *parser) speech() Speech {
-	s := Speech{Song: p.rules.Defaults, Format: WAV}
+	s := Speech{Song: p.rules.Defaults, Format: WAV, given: p.given}
 	song := &s.Song
 
 	p.words(song)
@@ -37,7 +38,7 @@ func (p *parser) speech() Speech {
 	if v, ok := p.given["response_format"]; ok {
 		s.Format = Format(v.value.text)
 	}
-	p.checkSong(*song)
+	p.checkSong(s)
 	return s
 }
 
@@ -49,7 +50,7 @@ func (p *parser) words(song *engine.Request) {
 	}
 	input, ok := p.given["input"]
 	song.Lyrics = input.value.text
-	if blank(song.Lyrics) && !song.Instrumental && !p.bad["input"] && !p.bad["instrumental"] {
+	if prompt.Blank(song.Lyrics) && !song.Instrumental && !p.bad["input"] && !p.bad["instrumental"] {
 		const want = "send the lyrics, or instrumental true for a song without"
 		if ok {
 			p.report(input.name, &fault{code: InvalidValue, message: "is blank; " + want})
@@ -61,7 +62,7 @@ func (p *parser) words(song *engine.Request) {
 
 	if v, ok := p.given["instructions"]; ok {
 		song.Instructions = v.value.text
-	} else if blank(song.Instructions) && !p.bad["instructions"] {
+	} else if prompt.Blank(song.Instructions) && !p.bad["instructions"] {
 		p.bad["instructions"] = true
 		p.report("instructions", &fault{code: MissingField,
 			message: "is required; describe the style, the voice and the instruments"})
@@ -91,49 +92,68 @@ func (p *parser) length(song *engine.Request) {
 	song.MaxFrames = want
 }
 
-// checkSong asks the model, and reports what it finds under the names the caller used.
-// A field that has a problem already is not reported again: the model saw a default in
-// its place.
-func (p *parser) checkSong(song engine.Request) {
+// checkSong asks the model. A field that has a problem already is not reported again:
+// the model saw a default in its place.
+func (p *parser) checkSong(s Speech) {
 	if p.rules.Check == nil {
 		return
 	}
-	_, err := p.rules.Check(song)
+	_, err := p.rules.Check(s.Song)
 	for _, e := range flatten(err) {
-		var f *field
-		re, ok := errors.AsType[*engine.RequestError](e)
-		if ok {
-			f = engineField(re.Field)
+		_, f := fieldOf(e)
+		if f != nil && (p.bad[f.name] || f.name == "audio_duration" && p.bad["max_new_tokens"]) {
+			continue
 		}
-		switch {
-		case f == nil:
-			p.reportBody(InvalidValue, e.Error())
-		case p.bad[f.name], f.name == "audio_duration" && p.bad["max_new_tokens"]:
-		default:
-			p.report(p.calledBy(f), &fault{code: InvalidValue, message: "is refused by the model: " + re.Message})
-		}
+		p.add(s.problem(e))
+	}
+}
+
+// Problems tells an error of the engine, where it is of the request, in the names the
+// caller used.
+func (s Speech) Problems(err error) []Problem {
+	var all []Problem
+	for _, e := range flatten(err) {
+		all = append(all, s.problem(e))
+	}
+	return all
+}
+
+func (s Speech) problem(err error) Problem {
+	e, f := fieldOf(err)
+	if f == nil {
+		return Problem{Code: InvalidValue, Message: err.Error()}
+	}
+	param := s.calledBy(f)
+	return Problem{
+		Code: InvalidValue, Message: param + ": " + e.Message,
+		Param: param, Pointer: "/" + param,
 	}
 }
 
 // calledBy is the name by which the caller set a field, or the field's own.
-func (p *parser) calledBy(f *field) string {
-	if v, ok := p.given[f.name]; ok {
+func (s Speech) calledBy(f *field) string {
+	if v, ok := s.given[f.name]; ok {
 		return v.name
 	}
-	if v, ok := p.given["max_new_tokens"]; ok && f.name == "audio_duration" {
+	if v, ok := s.given["max_new_tokens"]; ok && f.name == "audio_duration" {
 		return v.name
 	}
 	return f.name
 }
 
-// engineField finds the field behind the name of an engine.RequestError.
-func engineField(name string) *field {
+// fieldOf finds what an error of the engine says about the request, and the field it is
+// about; nil when there is none.
+func fieldOf(err error) (*engine.RequestError, *field) {
+	e, ok := errors.AsType[*engine.RequestError](err)
+	if !ok {
+		return nil, nil
+	}
 	for i := range fields {
-		if f := &fields[i]; f.engine == name || f.engine == "" && f.name == name {
-			return f
+		if f := &fields[i]; f.engine == e.Field || f.engine == "" && f.name == e.Field {
+			return e, f
 		}
 	}
-	return nil
+	return e, nil
 }
 
 // flatten lists the errors that errors.Join put together.

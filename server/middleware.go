@@ -1,0 +1,150 @@
+package server
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+)
+
+const requestIDHeader = "X-Request-Id"
+
+// logRequest names the request, with the caller's own X-Request-Id when that is fit for
+// a log, and writes one line about it when it ends. Successful probes are logged at
+// debug level: they come every few seconds.
+func (s *Server) logRequest(c *gin.Context) {
+	start := time.Now()
+	id := c.GetHeader(requestIDHeader)
+	if !validRequestID(id) {
+		id = "req_" + rand.Text()
+	}
+	c.Header(requestIDHeader, id)
+
+	c.Next()
+
+	status, level := c.Writer.Status(), slog.LevelInfo
+	if c.Request.Context().Err() != nil && !c.Writer.Written() {
+		status = statusClientGone
+	}
+	route := c.FullPath() // "" for an unknown path, which is not repeated here
+	if (route == "/healthz" || route == "/readyz") && status == http.StatusOK {
+		level = slog.LevelDebug
+	}
+	s.log.Log(c.Request.Context(), level, "request",
+		"method", limit(c.Request.Method), "route", route, "status", status,
+		"duration", time.Since(start), "bytes", max(c.Writer.Size(), 0), "request_id", id)
+}
+
+// statusClientGone stands in the log for a request whose client did not wait.
+const statusClientGone = 499
+
+func validRequestID(id string) bool {
+	const most = 128
+	for _, r := range id {
+		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.:", r)) {
+			return false
+		}
+	}
+	return id != "" && len(id) <= most
+}
+
+// recoverPanic answers 500, or breaks the connection off when the reply has begun, and
+// the server lives on.
+func (s *Server) recoverPanic(c *gin.Context) {
+	defer func() {
+		v := recover()
+		if v == nil {
+			return
+		}
+		if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+			panic(v)
+		}
+		s.log.Error("panic", "value", v, "request_id", c.Writer.Header().Get(requestIDHeader), "stack", string(debug.Stack()))
+		c.Abort()
+		if c.Writer.Written() {
+			panic(http.ErrAbortHandler)
+		}
+		writeError(c.Writer, errInternal())
+	}()
+	c.Next()
+}
+
+// keyRing holds digests of the keys: equal in length, so that comparing them takes the
+// same time whatever was sent.
+type keyRing [][sha256.Size]byte
+
+func newKeyRing(keys []string) (keyRing, error) {
+	ring := make(keyRing, len(keys))
+	for i, k := range keys {
+		if k == "" || strings.TrimSpace(k) != k {
+			return nil, fmt.Errorf("API key %d is empty or has white space around it", i+1)
+		}
+		ring[i] = sha256.Sum256([]byte(k))
+	}
+	return ring, nil
+}
+
+func (ring keyRing) holds(key string) bool {
+	digest, found := sha256.Sum256([]byte(key)), 0
+	for i := range ring {
+		found |= subtle.ConstantTimeCompare(digest[:], ring[i][:])
+	}
+	return found == 1
+}
+
+// requireKey lets a request pass that has a key, or every one when there are none.
+func (s *Server) requireKey(c *gin.Context) {
+	if len(s.keys) == 0 {
+		return
+	}
+	scheme, key, _ := strings.Cut(c.GetHeader("Authorization"), " ")
+	if strings.EqualFold(scheme, "Bearer") && s.keys.holds(strings.TrimSpace(key)) {
+		return
+	}
+	message := "this server asks for an API key: send it as Authorization: Bearer KEY"
+	if key != "" {
+		message = "the API key is wrong, or not sent as Authorization: Bearer KEY"
+	}
+	c.Abort()
+	c.Header("WWW-Authenticate", "Bearer")
+	writeError(c.Writer, newError(http.StatusUnauthorized, badRequest, "invalid_api_key", message))
+}
+
+// newCORS lets pages of the named origins call the server. Without any it does nothing,
+// and browsers keep pages of other sites away.
+func newCORS(origins []string) (gin.HandlerFunc, error) {
+	for _, o := range origins {
+		u, err := url.Parse(o)
+		if o != "*" && (err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != o) {
+			return nil, fmt.Errorf("CORS origin %q is not of the form https://example.org", o)
+		}
+	}
+	return func(c *gin.Context) {
+		if len(origins) == 0 {
+			return
+		}
+		c.Writer.Header().Add("Vary", "Origin")
+		origin := c.GetHeader("Origin")
+		if origin == "" || !slices.Contains(origins, origin) && !slices.Contains(origins, "*") {
+			return
+		}
+		c.Header("Access-Control-Allow-Origin", origin)
+		c.Header("Access-Control-Expose-Headers", strings.Join(exposedHeaders, ", "))
+		if c.Request.Method == http.MethodOptions && c.GetHeader("Access-Control-Request-Method") != "" {
+			c.Header("Access-Control-Allow-Methods", "GET, HEAD, POST")
+			c.Header("Access-Control-Allow-Headers", "Authorization, Content-Type, "+requestIDHeader)
+			c.Header("Access-Control-Max-Age", "600")
+			c.AbortWithStatus(http.StatusNoContent)
+		}
+	}, nil
+}

@@ -1,0 +1,156 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"skald/host/engine"
+)
+
+// SetLoading tells how far loading is, for /readyz and for the message of a 503.
+func (s *Server) SetLoading(p engine.LoadProgress) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.loading = p
+}
+
+// SetEngine gives the server its loaded model, and songs are accepted from now on. The
+// caller closes the engine after Run has returned.
+func (s *Server) SetEngine(e *engine.Engine) { s.setSinger(e) }
+
+func (s *Server) setSinger(m singer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.singer = m
+	s.loadedAt = time.Now()
+}
+
+// ready returns the model, or why there is none.
+func (s *Server) ready() (singer, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.draining:
+		return nil, errUnavailable("draining", "the server is shutting down and takes no more songs; try another one")
+	case s.singer == nil:
+		message := "the model is being loaded"
+		if p := s.loading; p.Total > 0 {
+			message += fmt.Sprintf(": %s, %.0f %%", p.Component, percent(p))
+		}
+		return nil, errUnavailable("model_loading", message+"; try again soon")
+	}
+	return s.singer, nil
+}
+
+// admit takes a place in the queue, which release gives back. A place is held until the
+// reply is sent, so that slow readers cannot pile up finished songs in memory.
+func (s *Server) admit() (release func(), refusal *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.draining {
+		return nil, errUnavailable("draining", "the server is shutting down and takes no more songs; try another one")
+	}
+	if limit := 1 + max(s.config.MaxQueue, 0); s.places >= limit {
+		e := newError(http.StatusTooManyRequests, "rate_limit_error", "queue_full",
+			fmt.Sprintf("the queue is full: %d songs are being made or waiting; try again later", s.places))
+		e.retryAfter = s.retryAfter()
+		return nil, e
+	}
+	s.places++
+	return s.release, nil
+}
+
+func (s *Server) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.places--
+	if s.draining && s.places == 0 {
+		close(s.idle)
+	}
+}
+
+// retryAfter guesses when a place gets free: after about one more song.
+func (s *Server) retryAfter() time.Duration {
+	const shortest, longest = time.Second, time.Minute
+	return min(max(s.lastSong, shortest), longest)
+}
+
+// sing makes a song and keeps account of it. It ends with the request or with the
+// server, and then returns the cause.
+func (s *Server) sing(request context.Context, m singer, r engine.Request) (*engine.Song, error) {
+	ctx, cancel := context.WithCancelCause(request)
+	defer cancel(nil)
+	stop := context.AfterFunc(s.songs, func() { cancel(context.Cause(s.songs)) })
+	defer stop()
+
+	start := time.Now()
+	s.mu.Lock()
+	if s.singing == 0 {
+		s.singingSince = start
+	}
+	s.singing++
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		s.singing--
+		s.lastSong = time.Since(start)
+		s.mu.Unlock()
+	}()
+
+	song, err := m.Sing(ctx, r)
+	if err != nil && ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return song, err
+}
+
+// drain refuses new songs, waits for the accepted ones, and ends those that take longer
+// than Config.DrainTimeout.
+func (s *Server) drain() {
+	s.mu.Lock()
+	songs := s.places
+	if !s.draining {
+		s.draining = true
+		if songs == 0 {
+			close(s.idle)
+		}
+	}
+	s.mu.Unlock()
+
+	s.log.Info("shutting down", "songs", songs, "timeout", s.config.DrainTimeout)
+	select {
+	case <-s.idle:
+	case <-time.After(s.config.DrainTimeout):
+		s.log.Warn("cancelling songs that are not finished")
+	}
+	s.stopSongs(errDraining)
+}
+
+// stalled reports for how long the running song has made no progress, when that is too
+// long.
+func (s *Server) stalled() (since time.Duration, stalled bool) {
+	s.mu.Lock()
+	m, last := s.singer, s.singingSince
+	s.mu.Unlock()
+	if m == nil {
+		return 0, false
+	}
+	if _, running := m.Busy(); running == 0 {
+		return 0, false
+	}
+	if p := m.LastProgress(); p.After(last) {
+		last = p
+	}
+	since = time.Since(last)
+	return since, since > s.config.StallAfter
+}
+
+// percent of the bytes that are loaded.
+func percent(p engine.LoadProgress) float64 {
+	if p.Total <= 0 {
+		return 0
+	}
+	return min(100*float64(p.Bytes)/float64(p.Total), 100)
+}
