@@ -2,61 +2,88 @@ package cpu
 
 import "skald/host/compute"
 
-// packConv turns [out][in][taps] into [taps][out][in]: for one tap, a convolution is
-// a product of rows of x with rows of the weight.
-func packConv(w []float32, out, in, taps int) []float32 {
+// packTaps turns a kernel into [taps][out][in]; at is where w holds a number.
+func packTaps(w []float32, taps, out, in int, at func(k, o, i int) int) []float32 {
 	packed := make([]float32, len(w))
-	for o := range out {
-		for i := range in {
-			for k := range taps {
-				packed[(k*out+o)*in+i] = w[(o*in+i)*taps+k]
+	n := 0
+	for k := range taps {
+		for o := range out {
+			for i := range in {
+				packed[n] = w[at(k, o, i)]
+				n++
 			}
 		}
 	}
 	return packed
 }
 
-// convTask is one call of Conv1D; a chunk is some positions of one batch entry. The
-// sum runs over the taps in order, and over the channels within.
+// convTask is one call of Conv1D or ConvTranspose1D.
+//
+// A transposed convolution of stride s is s convolutions side by side: output u takes
+// only the taps k with k = u+pad modulo s, each at input row (u+pad-k)/s. So outputs
+// that are s apart, a phase, take the same taps at consecutive input rows, each tap
+// one row before the last one. A convolution is a single phase.
+//
+// A chunk is some outputs of one phase of one batch entry: a product of two matrices,
+// the rows under the taps, gathered block by block, and the taps' weights. The sum
+// runs over the taps in order, and over the channels within.
 type convTask struct {
 	y, x, residual    []float32
 	w, bias           []float32
+	in, out           int
 	length, outLength int
-	in, out, taps     int
-	dilation, pad     int
-	parts             int // chunks of one batch entry
+	phases            []convPhase
+	parts             int // chunks of one phase
 	round             rounding
 }
 
-const convRows = 64
+// convPhase are outputs first, first+stride, ... Output m of them meets tap
+// tap+j*tapStep at input row row+m+j*rowStep, for j below taps.
+type convPhase struct {
+	first, stride, outputs int
+	tap, tapStep, taps     int
+	row, rowStep           int
+}
 
 func (q *queue) Conv1D(y, x compute.Buffer, c compute.Conv) {
 	o := operands{op: "Conv1D"}
-	w := o.convolution(c, compute.UseConv)
+	w := o.kernel(c, compute.UseConv)
+	out, in, taps := w.shape[0], w.shape[1], w.shape[2]
+	if c.Dilation < 1 {
+		o.fail("Dilation is %d", c.Dilation)
+	}
+	length := c.Length + 2*c.Pad - c.Dilation*(taps-1)
 	t := &q.conv
-	t.w, t.out, t.in, t.taps = w.packed, w.shape[0], w.shape[1], w.shape[2]
-	t.length, t.dilation, t.pad = c.Length, c.Dilation, c.Pad
-	if t.dilation < 1 {
-		o.fail("Dilation is %d", t.dilation)
-	}
-	t.outLength = c.Length + 2*c.Pad - c.Dilation*(t.taps-1)
-	if t.outLength <= 0 {
-		o.fail("an input of %d is too short for %d taps with dilation %d and pad %d", c.Length, t.taps, c.Dilation, c.Pad)
-	}
-	t.x, t.y = o.floats("x", x, c.Batch*c.Length*t.in), o.floats("y", y, c.Batch*t.outLength*t.out)
-	t.bias = o.vector("Bias", c.Bias, t.out)
-	t.residual = nil
-	if c.Residual != nil {
-		t.residual = o.floats("Residual", c.Residual, len(t.y))
-		o.inPlace("y", t.y, "Residual", t.residual)
-	}
-	o.apart("y", t.y, "x", t.x)
-	t.round = o.dtype == compute.BF16
-	t.parts = ceilDiv(t.outLength, convRows)
-	q.run(t, c.Batch*t.parts)
+	t.phases = append(t.phases[:0], convPhase{stride: 1, outputs: length, tapStep: 1, taps: taps, row: -c.Pad, rowStep: c.Dilation})
+	q.convolve(&o, y, x, c, w, in, out, length)
 }
 
-func (o *operands) convolution(c compute.Conv, use compute.Use) *weight {
+func (q *queue) ConvTranspose1D(y, x compute.Buffer, c compute.Conv) {
+	o := operands{op: "ConvTranspose1D"}
+	w := o.kernel(c, compute.UseConvTranspose)
+	in, out, taps := w.shape[0], w.shape[1], w.shape[2]
+	if c.Stride < 1 {
+		o.fail("Stride is %d", c.Stride)
+	}
+	if c.Dilation > 1 {
+		o.fail("Dilation is %d, which a transposed convolution does not have", c.Dilation)
+	}
+	length := (c.Length-1)*c.Stride - 2*c.Pad + taps
+	t := &q.conv
+	t.phases = t.phases[:0]
+	for k := range c.Stride {
+		p := convPhase{stride: c.Stride, tap: k, tapStep: c.Stride, rowStep: -1}
+		p.first = (k - c.Pad%c.Stride + c.Stride) % c.Stride
+		p.outputs = max(0, ceilDiv(length-p.first, c.Stride))
+		p.taps = max(0, ceilDiv(taps-k, c.Stride))
+		p.row = (p.first + c.Pad - k) / c.Stride // without rest
+		t.phases = append(t.phases, p)
+	}
+	q.convolve(&o, y, x, c, w, in, out, length)
+}
+
+// kernel checks what the two have in common before their shapes are known.
+func (o *operands) kernel(c compute.Conv, use compute.Use) *weight {
 	w := o.weight("W", c.W)
 	if w.use != use {
 		o.fail("W was loaded for another use")
@@ -67,50 +94,96 @@ func (o *operands) convolution(c compute.Conv, use compute.Use) *weight {
 	return w
 }
 
+func (q *queue) convolve(o *operands, y, x compute.Buffer, c compute.Conv, w *weight, in, out, length int) {
+	if length <= 0 {
+		o.fail("an input of %d gives no output with %d taps and pad %d", c.Length, w.shape[2], c.Pad)
+	}
+	t := &q.conv
+	t.w, t.in, t.out, t.length, t.outLength = w.packed, in, out, c.Length, length
+	t.x, t.y = o.floats("x", x, c.Batch*c.Length*in), o.floats("y", y, c.Batch*length*out)
+	t.bias = o.vector("Bias", c.Bias, out)
+	t.residual = nil
+	if c.Residual != nil {
+		t.residual = o.floats("Residual", c.Residual, len(t.y))
+		o.inPlace("y", t.y, "Residual", t.residual)
+	}
+	o.apart("y", t.y, "x", t.x)
+	t.round = o.dtype == compute.BF16
+	t.parts = ceilDiv(ceilDiv(length, len(t.phases)), tileRows)
+	q.run(t, c.Batch*len(t.phases)*t.parts)
+}
+
 func (t *convTask) chunk(i int, s *scratch) {
-	entry, begin := i/t.parts, i%t.parts*convRows
-	n := min(convRows, t.outLength-begin)
+	entry, p, begin := i/t.parts/len(t.phases), &t.phases[i/t.parts%len(t.phases)], i%t.parts*tileRows
+	n := min(tileRows, p.outputs-begin)
+	if n <= 0 {
+		return
+	}
 	x := t.x[entry*t.length*t.in:][:t.length*t.in]
-	sums := grown(&s.sums, n)
+	sums := grown(&s.sums, ceilDiv(t.out, 4)*n) // [out/4][n]
+	clear(sums)
+	tile, panel := grown(&s.a, n*kBlock), grown(&s.panel, 4*kBlock)
+	for k := 0; k < p.taps*t.in; k += kBlock {
+		terms := min(kBlock, p.taps*t.in-k)
+		t.gatherRows(tile, x, p, begin, n, k, terms)
+		for column := 0; column < t.out; column += 4 {
+			w := t.gatherWeights(panel, p, column, k, terms)
+			dotTile(sums[column/4*n:][:n], tile, terms, terms, &w)
+		}
+	}
+	at := (entry*t.outLength + p.first + begin*p.stride) * t.out
 	for column := 0; column < t.out; column += 4 {
-		clear(sums)
-		for k := range t.taps {
-			shift := begin + k*t.dilation - t.pad // input row of the chunk's first output
-			lo, hi := max(0, -shift), min(n, t.length-shift)
-			if lo < hi {
-				addTap(sums[lo:hi], x[(shift+lo)*t.in:], t.w[k*t.out*t.in:], column, t.in, t.out)
-			}
+		var bias []float32
+		if t.bias != nil {
+			bias = t.bias[column:]
 		}
-		at := (entry*t.outLength+begin)*t.out + column
-		for j := range min(4, t.out-column) {
-			var bias float32
-			if t.bias != nil {
-				bias = t.bias[column+j]
-			}
-			for r := range sums {
-				at := at + r*t.out + j
-				v := t.round.of(sums[r][j] + bias)
-				if t.residual != nil {
-					v = t.round.of(t.residual[at] + v)
-				}
-				t.y[at] = v
-			}
-		}
+		storeTile(t.y, at+column, p.stride*t.out, t.out-column, sums[column/4*n:][:n], bias, t.residual, t.round)
 	}
 }
 
-// addTap adds, to each of the sums, the product of one row of x [len(sums), in] with
-// four columns of a tap w [out, in].
-func addTap(sums [][4]float32, x, w []float32, column, in, out int) {
-	var at [4]int
-	for j := range at {
-		at[j] = min(column+j, out-1) * in
-	}
-	for k := 0; k < in; k += kBlock {
-		n := min(kBlock, in-k)
-		w0, w1, w2, w3 := w[at[0]+k:][:n], w[at[1]+k:][:n], w[at[2]+k:][:n], w[at[3]+k:][:n]
-		for r := range sums {
-			dot1x4(&sums[r], x[r*in+k:][:n], w0, w1, w2, w3)
+// gatherRows sets tile [n, terms] to terms k to k+terms of what n outputs from begin on
+// have under their taps; outside of the input that is zero.
+func (t *convTask) gatherRows(tile, x []float32, p *convPhase, begin, n, k, terms int) {
+	for at := 0; at < terms; {
+		tap, channel := (k+at)/t.in, (k+at)%t.in
+		width := min(t.in-channel, terms-at)
+		row := p.row + begin + tap*p.rowStep // of the first output
+		for r := range n {
+			dst := tile[r*terms+at:][:width]
+			if row+r < 0 || row+r >= t.length {
+				clear(dst)
+				continue
+			}
+			copyShort(dst, x[(row+r)*t.in+channel:])
 		}
+		at += width
+	}
+}
+
+// gatherWeights returns the same terms of four columns. Beyond the last column the last
+// is computed again, and not stored.
+func (t *convTask) gatherWeights(panel []float32, p *convPhase, column, k, terms int) (w [4][]float32) {
+	for j := range w {
+		w[j] = panel[j*kBlock:][:terms]
+		o := min(column+j, t.out-1)
+		for at := 0; at < terms; {
+			tap, channel := p.tap+(k+at)/t.in*p.tapStep, (k+at)%t.in
+			width := min(t.in-channel, terms-at)
+			copyShort(w[j][at:at+width], t.w[(tap*t.out+o)*t.in+channel:])
+			at += width
+		}
+	}
+	return w
+}
+
+// copyShort fills dst from src, without the cost of a call for a few numbers.
+func copyShort(dst, src []float32) {
+	if len(dst) > 16 {
+		copy(dst, src)
+		return
+	}
+	src = src[:len(dst)]
+	for i := range dst {
+		dst[i] = src[i]
 	}
 }

@@ -22,6 +22,14 @@ func dot1x4(sums *[4]float32, x0, w0, w1, w2, w3 []float32) {
 	sums[3] += s3
 }
 
+// dotTile is dot1x4 for rows of x that begin stride apart, of n terms each.
+func dotTile(sums [][4]float32, x []float32, stride, n int, w *[4][]float32) {
+	w0, w1, w2, w3 := w[0][:n], w[1][:n], w[2][:n], w[3][:n]
+	for r := range sums {
+		dot1x4(&sums[r], x[r*stride:r*stride+n], w0, w1, w2, w3)
+	}
+}
+
 // dot1x4BF16 is dot1x4 with w widened on the way.
 func dot1x4BF16(sums *[4]float32, x0 []float32, w0, w1, w2, w3 []uint16) {
 	w0, w1, w2, w3 = w0[:len(x0)], w1[:len(x0)], w2[:len(x0)], w3[:len(x0)]
@@ -56,5 +64,23 @@ func axpy(y []float32, a float32, v []float32) {
 	v = v[:len(y)]
 	for i := range y {
 		y[i] += float32(a * v[i])
+	}
+}
+
+// storeTile finishes four columns of a tile, or as many as are left: bias, rounding,
+// residual, rounding. Row r goes to y[at+r*step:]. bias and residual may be nil.
+func storeTile(y []float32, at, step, columns int, sums [][4]float32, bias, residual []float32, round rounding) {
+	columns = min(columns, 4)
+	var b [4]float32
+	copy(b[:columns], bias)
+	for r := range sums {
+		row := y[at+r*step:][:columns]
+		for j := range row {
+			v := round.of(sums[r][j] + b[j])
+			if residual != nil {
+				v = round.of(residual[at+r*step+j] + v)
+			}
+			row[j] = v
+		}
 	}
 }

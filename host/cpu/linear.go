@@ -87,13 +87,17 @@ func (t *linearTask) chunk(i int, s *scratch) {
 	rows := min(tileRows, t.rows-row)
 	sums := grown(&s.sums, rows)
 	for end := min(column+tileColumns, p.n); column < end; column += 4 {
-		t.products4(sums, p, row, column, s)
-		p.store(sums, row, column, t.round)
+		t.sum(sums, p, row, column, s)
+		var bias []float32
+		if p.bias != nil {
+			bias = p.bias[column:]
+		}
+		storeTile(p.y, row*p.stride+column, p.stride, p.n-column, sums, bias, p.residual, t.round)
 	}
 }
 
-// products4 sums rows x 4 products.
-func (t *linearTask) products4(sums [][4]float32, p *product, row, column int, s *scratch) {
+// sum multiplies rows of x with four columns of a product.
+func (t *linearTask) sum(sums [][4]float32, p *product, row, column int, s *scratch) {
 	clear(sums)
 	// Beyond the last column the last is computed again, and not stored.
 	var at [4]int
@@ -117,28 +121,7 @@ func (t *linearTask) products4(sums [][4]float32, p *product, row, column int, s
 				w[j] = p.w.floats[at[j]+k : at[j]+k+n]
 			}
 		}
-		for r := range sums {
-			dot1x4(&sums[r], x[r*t.k:r*t.k+n], w[0], w[1], w[2], w[3])
-		}
-	}
-}
-
-// store finishes four columns: bias, residual, rounding.
-func (p *product) store(sums [][4]float32, row, column int, round rounding) {
-	for j := range min(4, p.n-column) {
-		var bias float32
-		if p.bias != nil {
-			bias = p.bias[column+j]
-		}
-		at := row*p.stride + column + j
-		for r := range sums {
-			v := round.of(sums[r][j] + bias)
-			if p.residual != nil {
-				v = round.of(p.residual[at] + v)
-			}
-			p.y[at] = v
-			at += p.stride
-		}
+		dotTile(sums, x, t.k, n, &w)
 	}
 }
 

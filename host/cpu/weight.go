@@ -47,10 +47,12 @@ func loadWeight(t compute.Tensor, use compute.Use, as compute.DType) (*weight, e
 	w := &weight{shape: append([]int(nil), t.Shape...), dtype: as, use: use}
 	switch {
 	case use == compute.UseConv:
-		w.packed = packConv(values(t, n, as), t.Shape[0], t.Shape[1], t.Shape[2])
+		out, in, taps := t.Shape[0], t.Shape[1], t.Shape[2]
+		w.packed = packTaps(values(t, n, as), taps, out, in, func(k, o, i int) int { return (o*in+i)*taps + k })
 		w.private = int64(4 * n)
 	case use == compute.UseConvTranspose:
-		w.packed = packConvTranspose(values(t, n, as), t.Shape[0], t.Shape[1], t.Shape[2])
+		in, out, taps := t.Shape[0], t.Shape[1], t.Shape[2]
+		w.packed = packTaps(values(t, n, as), taps, out, in, func(k, o, i int) int { return (i*out+o)*taps + k })
 		w.private = int64(4 * n)
 	case t.DType == compute.F32 && as == compute.F32:
 		var copied bool
