@@ -2,8 +2,8 @@ package cpu
 
 import "skald/host/compute"
 
-// elementChunk is how many numbers one chunk of an element-wise operation takes.
-const elementChunk = 4096
+// functionWork is how many multiply-adds take as long as exp, sin or tanh.
+const functionWork = 30
 
 // elementTask is one element-wise operation over y.
 type elementTask struct {
@@ -40,7 +40,7 @@ func (q *queue) elements(op string, kind elementKind, y, a, b compute.Buffer) {
 		o.inPlace("y", t.y, "the second input", t.b)
 	}
 	t.round = o.dtype == compute.BF16
-	q.run(t, ceilDiv(len(t.y), elementChunk))
+	q.run(t, ceilDiv(len(t.y), elementChunk), functionWork*len(t.y))
 }
 
 func (t *elementTask) chunk(i int, _ *scratch) {
@@ -63,10 +63,11 @@ func (t *elementTask) chunk(i int, _ *scratch) {
 	}
 }
 
-// gateTask is one call of ValueSiLU; a chunk is one row.
+// gateTask is one call of ValueSiLU; a chunk is some rows.
 type gateTask struct {
 	y, x  []float32
 	n     int
+	span  rowSpan
 	round rounding
 }
 
@@ -85,20 +86,24 @@ func (q *queue) ValueSiLU(y, x compute.Buffer, rows int) {
 	t.x = o.floats("x", x, 2*len(t.y))
 	o.apart("y", t.y, "x", t.x)
 	t.round = o.dtype == compute.BF16
-	q.run(t, rows)
+	t.span = spanOf(rows, t.n)
+	q.run(t, t.span.chunks(), functionWork*len(t.y))
 }
 
 func (t *gateTask) chunk(i int, _ *scratch) {
-	y := t.y[i*t.n : (i+1)*t.n]
-	value, gate := t.x[2*i*t.n:][:t.n], t.x[(2*i+1)*t.n:][:t.n]
-	for c, v := range value {
-		y[c] = t.round.of(float32(v * t.round.of(sigmoidLinear(gate[c]))))
+	for lo, hi := t.span.of(i); lo < hi; lo++ {
+		y := t.y[lo*t.n : (lo+1)*t.n]
+		value, gate := t.x[2*lo*t.n:][:t.n], t.x[(2*lo+1)*t.n:][:t.n]
+		for c, v := range value {
+			y[c] = t.round.of(float32(v * t.round.of(sigmoidLinear(gate[c]))))
+		}
 	}
 }
 
-// addTask is one call of Add; a chunk is one row.
+// addTask is one call of Add; a chunk is some rows.
 type addTask struct {
 	y, a, b []float32
+	span    rowSpan
 	round   rounding
 }
 
@@ -115,14 +120,17 @@ func (q *queue) Add(y, a, b compute.Buffer) {
 		o.apart("y", t.y, "b", t.b)
 	}
 	t.round = o.dtype == compute.BF16
-	q.run(t, len(t.y)/len(t.b))
+	t.span = spanOf(len(t.y)/len(t.b), len(t.b))
+	q.run(t, t.span.chunks(), len(t.y))
 }
 
 func (t *addTask) chunk(i int, _ *scratch) {
 	n := len(t.b)
-	y, a := t.y[i*n:(i+1)*n], t.a[i*n:(i+1)*n]
-	for c, b := range t.b {
-		y[c] = t.round.of(a[c] + b)
+	for lo, hi := t.span.of(i); lo < hi; lo++ {
+		y, a := t.y[lo*n:(lo+1)*n], t.a[lo*n:(lo+1)*n]
+		for c, b := range t.b {
+			y[c] = t.round.of(a[c] + b)
+		}
 	}
 }
 

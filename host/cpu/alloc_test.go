@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"skald/host/compute"
+	"skald/host/cpu"
 )
 
 // TestNoAllocation runs every operation of the model over and over, with two
@@ -13,6 +14,7 @@ func TestNoAllocation(t *testing.T) {
 	const channels, length = 12, 200
 	for _, d := range []compute.DType{compute.F32, compute.BF16} {
 		device := open(t, 2)
+		cpu.ShareAll(device)
 		q, err := device.NewQueue()
 		if err != nil {
 			t.Fatal(err)

@@ -49,7 +49,7 @@ func (q *queue) AppendKV(a compute.AppendKV, at compute.Rows) {
 			}
 		}
 	}
-	q.run(t, at.N)
+	q.run(t, at.N, 8*(len(t.q)+len(t.k)))
 }
 
 func (t *appendTask) chunk(i int, s *scratch) {
@@ -113,7 +113,11 @@ func (q *queue) CachedAttention(out, query compute.Buffer, cache compute.KVCache
 		return
 	}
 	t.at = places
-	q.run(t, at.N*c.config.Heads)
+	work := 0
+	for _, p := range places.pos {
+		work += (int(p) + 1) * 2 * qHeads * c.config.HeadDim
+	}
+	q.run(t, at.N*c.config.Heads, work)
 }
 
 func (t *cachedTask) chunk(i int, s *scratch) {

@@ -32,7 +32,7 @@ func (q *queue) FullAttention(out, query, key, value compute.Buffer, batch, leng
 	o.apart("o", t.o, "v", t.v)
 	t.round = o.dtype == compute.BF16
 	if n > 0 {
-		q.run(t, batch*heads*ceilDiv(length, fullQueries))
+		q.run(t, batch*heads*ceilDiv(length, fullQueries), 2*n*length)
 	}
 }
 

@@ -110,7 +110,7 @@ func (q *queue) convolve(o *operands, y, x compute.Buffer, c compute.Conv, w *we
 	o.apart("y", t.y, "x", t.x)
 	t.round = o.dtype == compute.BF16
 	t.parts = ceilDiv(ceilDiv(length, len(t.phases)), tileRows)
-	q.run(t, c.Batch*len(t.phases)*t.parts)
+	q.run(t, c.Batch*len(t.phases)*t.parts, len(t.y)*in*w.shape[2]/len(t.phases))
 }
 
 func (t *convTask) chunk(i int, s *scratch) {

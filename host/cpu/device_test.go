@@ -30,7 +30,11 @@ func TestConformance(t *testing.T) {
 	for _, threads := range counts {
 		var digests map[string]string
 		t.Run(fmt.Sprintf("threads=%d", threads), func(t *testing.T) {
-			digests = computetest.Digests(t, func(t *testing.T) compute.Device { return open(t, threads) })
+			digests = computetest.Digests(t, func(t *testing.T) compute.Device {
+				d := open(t, threads)
+				cpu.ShareAll(d)
+				return d
+			})
 		})
 		if first == nil {
 			first = digests

@@ -6,7 +6,7 @@ import (
 	"skald/host/compute"
 )
 
-// embedTask is one call of EmbedSum; a chunk is one row.
+// embedTask is one call of EmbedSum; a chunk is some rows.
 type embedTask struct {
 	y      []float32
 	width  int
@@ -14,6 +14,7 @@ type embedTask struct {
 	stride int
 	parts  []embedPart
 	scale  float32
+	span   rowSpan
 	round  rounding
 }
 
@@ -62,10 +63,17 @@ func (q *queue) EmbedSum(y compute.Buffer, rows int, ids compute.Buffer, stride 
 			}
 		}
 	}
-	q.run(t, rows)
+	t.span = spanOf(rows, t.width*len(parts))
+	q.run(t, t.span.chunks(), 2*rows*t.width*len(parts))
 }
 
 func (t *embedTask) chunk(i int, s *scratch) {
+	for lo, hi := t.span.of(i); lo < hi; lo++ {
+		t.row(lo, s)
+	}
+}
+
+func (t *embedTask) row(i int, s *scratch) {
 	y := t.y[i*t.width : (i+1)*t.width]
 	ids := t.ids[i*t.stride:]
 	buf := grown(&s.panel, t.width)

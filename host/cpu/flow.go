@@ -3,13 +3,14 @@ package cpu
 import "skald/host/compute"
 
 // flowTask is one call of MixLayers, NearestRows or SplitChannels, whose chunks are
-// rows, or of Blend or EulerStep, whose chunks are elementChunk numbers.
+// some rows, or of Blend or EulerStep, whose chunks are elementChunk numbers.
 type flowTask struct {
 	kind    flowKind
 	y, a, b []float32
 	rows, n int
 	weights []float32
 	s, t    float32 // the operation's two numbers
+	span    rowSpan // of the kinds that go by rows
 	round   rounding
 }
 
@@ -36,7 +37,7 @@ func (q *queue) MixLayers(y, x compute.Buffer, rows, n int, weights []float32, s
 	t.y, t.a = o.floats("y", y, rows*n), o.floats("x", x, rows*n*len(weights))
 	o.apart("y", t.y, "x", t.a)
 	t.round = o.dtype == compute.BF16
-	q.run(t, rows)
+	q.runRows(t, rows)
 }
 
 func (q *queue) NearestRows(y compute.Buffer, outRows int, x compute.Buffer, rows, n int) {
@@ -51,21 +52,21 @@ func (q *queue) NearestRows(y compute.Buffer, outRows int, x compute.Buffer, row
 	t.s = float32(rows) / float32(outRows)
 	t.y, t.a = o.floats("y", y, outRows*n), o.floats("x", x, rows*n)
 	o.apart("y", t.y, "x", t.a)
-	q.run(t, outRows)
+	q.runRows(t, outRows)
 }
 
 func (q *queue) SplitChannels(y, x compute.Buffer, rows, n, parts int) {
 	o := operands{op: "SplitChannels"}
 	o.size("rows", rows)
 	o.size("n", n)
-	if parts <= 0 || n%parts != 0 {
+	if parts <= 0 || n == 0 || n%parts != 0 {
 		o.fail("%d channels cannot be split in %d parts", n, parts)
 	}
 	t := &q.flow
 	t.kind, t.n, t.rows = splitChannels, n/parts, rows
 	t.y, t.a = o.floats("y", y, rows*n), o.floats("x", x, rows*n)
 	o.apart("y", t.y, "x", t.a)
-	q.run(t, rows)
+	q.runRows(t, rows)
 }
 
 func (q *queue) Blend(x, noise, carry compute.Buffer, noiseWeight, time float32) {
@@ -77,7 +78,7 @@ func (q *queue) Blend(x, noise, carry compute.Buffer, noiseWeight, time float32)
 	o.inPlace("x", t.y, "noise", t.a)
 	o.inPlace("x", t.y, "carry", t.b)
 	t.round = o.dtype == compute.BF16
-	q.run(t, ceilDiv(len(t.y), elementChunk))
+	q.run(t, ceilDiv(len(t.y), elementChunk), 4*len(t.y))
 }
 
 func (q *queue) EulerStep(x, vc, vu compute.Buffer, guidance, dt float32) {
@@ -92,26 +93,43 @@ func (q *queue) EulerStep(x, vc, vu compute.Buffer, guidance, dt float32) {
 		o.apart("x", t.y, "vu", t.b)
 	}
 	t.round = o.dtype == compute.BF16
-	q.run(t, ceilDiv(len(t.y), elementChunk))
+	q.run(t, ceilDiv(len(t.y), elementChunk), 4*len(t.y))
+}
+
+// runRows runs an operation whose chunks are rows.
+func (q *queue) runRows(t *flowTask, rows int) {
+	t.span = spanOf(rows, len(t.a)/max(1, rows))
+	q.run(t, t.span.chunks(), len(t.a))
 }
 
 func (t *flowTask) chunk(i int, _ *scratch) {
+	switch t.kind {
+	case mixLayers, nearestRows, splitChannels:
+		for lo, hi := t.span.of(i); lo < hi; lo++ {
+			t.row(lo)
+		}
+	default:
+		t.numbers(i)
+	}
+}
+
+func (t *flowTask) row(i int) {
 	n := t.n
 	switch t.kind {
 	case mixLayers:
 		t.mix(t.y[i*n:(i+1)*n], t.a[i*n*len(t.weights):])
-		return
 	case nearestRows:
 		row := min(int(float32(float32(i)*t.s)), t.rows-1)
 		copy(t.y[i*n:(i+1)*n], t.a[row*n:])
-		return
 	case splitChannels:
 		parts := len(t.y) / (t.rows * n)
 		for p := range parts {
 			copy(t.y[(p*t.rows+i)*n:][:n], t.a[(i*parts+p)*n:])
 		}
-		return
 	}
+}
+
+func (t *flowTask) numbers(i int) {
 	lo, hi := i*elementChunk, min((i+1)*elementChunk, len(t.y))
 	x, a := t.y[lo:hi], t.a[lo:hi]
 	if t.kind == blend {

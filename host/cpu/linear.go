@@ -38,6 +38,7 @@ func (q *queue) Linear(x compute.Buffer, rows int, group ...compute.Linear) {
 	}
 	t := &q.linear
 	t.rows, t.tiles = rows, 0
+	work := 0
 	t.products = t.products[:0]
 	blocks := ceilDiv(rows, tileRows)
 	for i := range group {
@@ -67,9 +68,10 @@ func (q *queue) Linear(x compute.Buffer, rows int, group ...compute.Linear) {
 		}
 		t.products = append(t.products, p)
 		t.tiles += blocks * ceilDiv(n, tileColumns)
+		work += rows * n * k
 	}
 	t.round = o.dtype == compute.BF16
-	q.run(t, t.tiles)
+	q.run(t, t.tiles, work)
 }
 
 // chunk computes one tile. Tiles of one block of columns follow each other, so that

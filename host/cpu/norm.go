@@ -6,13 +6,14 @@ import (
 	"skald/host/compute"
 )
 
-// normTask is one call of RMSNorm or LayerNorm; a chunk is one row.
+// normTask is one call of RMSNorm or LayerNorm; a chunk is some rows.
 type normTask struct {
 	y, x  []float32
 	w, b  []float32
 	n     int
 	layer bool
 	eps   float32
+	span  rowSpan
 	round rounding
 }
 
@@ -38,15 +39,18 @@ func (q *queue) normalise(op string, layer bool, y, x compute.Buffer, w, b compu
 	t.y, t.x = o.floats("y", y, rows*t.n), o.floats("x", x, rows*t.n)
 	o.inPlace("y", t.y, "x", t.x)
 	t.round = o.dtype == compute.BF16
-	q.run(t, rows)
+	t.span = spanOf(rows, t.n)
+	q.run(t, t.span.chunks(), 4*len(t.x))
 }
 
 func (t *normTask) chunk(i int, _ *scratch) {
-	y, x := t.y[i*t.n:(i+1)*t.n], t.x[i*t.n:(i+1)*t.n]
-	if t.layer {
-		layerNorm(y, x, t.w, t.b, t.eps, t.round)
-	} else {
-		rmsNorm(y, x, t.w, t.eps, t.round)
+	for lo, hi := t.span.of(i); lo < hi; lo++ {
+		y, x := t.y[lo*t.n:(lo+1)*t.n], t.x[lo*t.n:(lo+1)*t.n]
+		if t.layer {
+			layerNorm(y, x, t.w, t.b, t.eps, t.round)
+		} else {
+			rmsNorm(y, x, t.w, t.eps, t.round)
+		}
 	}
 }
 

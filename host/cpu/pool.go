@@ -28,15 +28,37 @@ func grown[T any](buf *[]T, n int) []T {
 	return (*buf)[:n]
 }
 
+// rowSpan cuts rows in chunks of some elementChunk numbers.
+type rowSpan struct{ rows, each int }
+
+// elementChunk is how many numbers one chunk of an element-wise operation takes.
+const elementChunk = 4096
+
+func spanOf(rows, width int) rowSpan {
+	return rowSpan{rows, max(1, elementChunk/max(1, width))}
+}
+
+func (s rowSpan) chunks() int { return ceilDiv(s.rows, s.each) }
+
+// of returns the rows of chunk i.
+func (s rowSpan) of(i int) (lo, hi int) {
+	return i * s.each, min((i+1)*s.each, s.rows)
+}
+
 // spinRounds is how often a worker that ran out of work looks for more before it
 // parks: some 20 microseconds. The small operations of the frame loop follow each
 // other faster than a parked worker wakes.
 const spinRounds = 10_000
 
+// littleWork is about what one core does before another has noticed that there is a
+// job: some 5 microseconds.
+const littleWork = 20_000
+
 // pool is a set of workers shared by the queues of a device. Each queue publishes one
 // job at a time, works on it itself, and gets help from every worker that is free.
 type pool struct {
 	helpers   int           // workers, not counting callers
+	little    int           // work that a caller does alone
 	published atomic.Uint32 // jobs published so far; spinning workers watch it
 
 	mu     sync.Mutex
@@ -58,7 +80,7 @@ type job struct {
 }
 
 func newPool(threads int) *pool {
-	p := &pool{helpers: threads - 1}
+	p := &pool{helpers: threads - 1, little: littleWork}
 	p.wake.L = &p.mu
 	for range p.helpers {
 		p.ended.Go(p.worker)
@@ -82,9 +104,10 @@ func (p *pool) close() {
 	p.ended.Wait()
 }
 
-// run runs every chunk of t and returns when all are done. The caller takes part.
-func (p *pool) run(j *job, t task, chunks int) {
-	if chunks <= 1 || p.helpers == 0 {
+// run runs every chunk of t and returns when all are done. The caller takes part, and
+// does it alone when work, in multiply-adds or what takes as long, is little.
+func (p *pool) run(j *job, t task, chunks, work int) {
+	if chunks <= 1 || work < p.little || p.helpers == 0 {
 		for i := range chunks {
 			t.chunk(i, &j.scratch)
 		}

@@ -39,7 +39,7 @@ func TestPool(t *testing.T) {
 						c.work = 100 * time.Microsecond
 						time.Sleep(time.Millisecond) // long enough for workers to park
 					}
-					p.run(j, &c, n)
+					p.run(j, &c, n, littleWork)
 					total.Add(int64(n))
 					for i := range c.ran {
 						if got := c.ran[i].Load(); got != 1 {
@@ -68,7 +68,7 @@ func TestPoolHelps(t *testing.T) {
 		seen[s]++
 		mu.Unlock()
 		time.Sleep(5 * time.Millisecond)
-	}), 60)
+	}), 60, littleWork)
 	if len(seen) != 3 || seen[&j.scratch] == 0 {
 		t.Errorf("%d workers took part, the caller in %d of 60 chunks; want 3 and more than 0", len(seen), seen[&j.scratch])
 	}
@@ -83,7 +83,7 @@ func TestPoolEnds(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for range 20 {
 		p := newPool(4)
-		p.run(p.newJob(), taskFunc(func(int, *scratch) {}), 8)
+		p.run(p.newJob(), taskFunc(func(int, *scratch) {}), 8, littleWork)
 		p.close()
 	}
 	if after := runtime.NumGoroutine(); after > before {
@@ -91,7 +91,7 @@ func TestPoolEnds(t *testing.T) {
 	}
 	p := newPool(4)
 	defer p.close()
-	p.run(p.newJob(), taskFunc(func(int, *scratch) {}), 8)
+	p.run(p.newJob(), taskFunc(func(int, *scratch) {}), 8, littleWork)
 	deadline := time.Now().Add(5 * time.Second)
 	for parked := 0; parked < p.helpers; {
 		if time.Now().After(deadline) {

@@ -42,10 +42,10 @@ func (q *queue) Sync() error {
 
 func (q *queue) Close() error { return nil }
 
-// run runs the chunks of t, unless the queue failed before.
-func (q *queue) run(t task, chunks int) {
+// run runs the chunks of t, unless the queue failed before; see pool.run.
+func (q *queue) run(t task, chunks, work int) {
 	if q.err == nil {
-		q.pool.run(q.job, t, chunks)
+		q.pool.run(q.job, t, chunks, work)
 	}
 }
 

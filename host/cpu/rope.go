@@ -39,11 +39,12 @@ func (r *rotation) turn(head []float32, p int, round rounding) {
 	}
 }
 
-// ropeTask is one call of Rope; a chunk is one row.
+// ropeTask is one call of Rope; a chunk is some rows.
 type ropeTask struct {
 	x                      []float32
 	length, heads, headDim int
 	rotation               rotation
+	span                   rowSpan
 	round                  rounding
 }
 
@@ -64,13 +65,13 @@ func (q *queue) Rope(x compute.Buffer, batch, length, heads, headDim int, table 
 	if t.rotation.positions() < length {
 		o.fail("the table has %d positions, want %d", t.rotation.positions(), length)
 	}
-	q.run(t, batch*length)
+	t.span = spanOf(batch*length, heads*headDim)
+	q.run(t, t.span.chunks(), 4*len(t.x))
 }
 
 func (t *ropeTask) chunk(i int, _ *scratch) {
-	width := t.heads * t.headDim
-	row := t.x[i*width : (i+1)*width]
-	for h := range t.heads {
-		t.rotation.turn(row[h*t.headDim:(h+1)*t.headDim], i%t.length, t.round)
+	lo, hi := t.span.of(i)
+	for at := lo * t.heads; at < hi*t.heads; at++ {
+		t.rotation.turn(t.x[at*t.headDim:(at+1)*t.headDim], at/t.heads%t.length, t.round)
 	}
 }

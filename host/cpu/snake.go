@@ -6,7 +6,7 @@ import "skald/host/compute"
 type snakeTask struct {
 	y, x     []float32
 	channels int
-	rows     int // of one chunk
+	span     rowSpan
 	alpha    []float32
 	inverse  []float32 // r(1/r(alpha+1e-9))
 	round    rounding
@@ -25,13 +25,14 @@ func (q *queue) Snake(y, x compute.Buffer, alpha compute.Weight, rows int) {
 	for c, a := range t.alpha {
 		t.inverse[c] = t.round.of(1 / t.round.of(a+1e-9))
 	}
-	t.rows = max(1, elementChunk/2/t.channels)
-	q.run(t, ceilDiv(rows, t.rows))
+	t.span = spanOf(rows, t.channels)
+	q.run(t, t.span.chunks(), functionWork*len(t.x))
 }
 
 func (t *snakeTask) chunk(i int, _ *scratch) {
 	n := t.channels
-	for at := i * t.rows * n; at < min((i+1)*t.rows*n, len(t.x)); at += n {
+	lo, hi := t.span.of(i)
+	for at := lo * n; at < hi*n; at += n {
 		if t.round {
 			snakeRowBF16(t.y[at:at+n], t.x[at:at+n], t.alpha, t.inverse)
 		} else {

@@ -21,10 +21,10 @@ type songs struct {
 	keys, values map[place][]float32 // of one head, as stored
 }
 
-// place is one head at one position of one sequence in one layer.
+// place is one head at one position of one sequence in one layer; without layer and
+// head it is a row of a batch.
 type place struct{ layer, seq, pos, head int }
 
-// place is also one row of a batch, layer and head apart.
 func (s *suite) songs(kv compute.KVConfig, d compute.DType, sequences, most int) *songs {
 	s.Helper()
 	kv.Blocks = sequences*most + 2
@@ -64,27 +64,33 @@ func (w *songs) rows(rows []place) compute.Rows {
 	return compute.Rows{N: len(rows), Pos: w.ints(pos...), Seq: w.ints(seq...), Blocks: w.blocks, MaxBlocks: w.most}
 }
 
-// store appends random keys and values for rows. The queries of the call are the
-// keys again, under the same norm, so that what the device made of them can be read:
-// that is what the cache must hold. It returns those queries as they were before and
-// after.
+// store appends random keys and values for rows, with two query heads to a key head,
+// and returns the queries before and after.
+//
+// The cache cannot be read directly. So the keys are first given as queries too, under
+// their own norm: what the device makes of those is what the cache must hold.
 func (w *songs) store(layer int, rows []place, at compute.Rows, a compute.AppendKV) (before, after []float32) {
 	n := w.kv.Heads * w.kv.HeadDim
 	k, v := w.normal(len(rows)*n, 1, w.d), w.normal(len(rows)*n, 1, w.d)
-	q := w.buffer(w.d, k)
-	a.Cache, a.Layer, a.Q, a.K, a.V, a.QHeads = w.cache, layer, q, w.buffer(w.d, k), w.buffer(w.d, v), w.kv.Heads
+	a.Cache, a.Layer, a.K, a.V = w.cache, layer, w.buffer(w.d, k), w.buffer(w.d, v)
+	probe := a
+	probe.Q, probe.QHeads, probe.QNorm = w.buffer(w.d, k), w.kv.Heads, a.KNorm
+	w.queue.AppendKV(probe, at)
+	keys := w.read(probe.Q)
+
+	before = w.normal(2*len(rows)*n, 1, w.d)
+	a.Q, a.QHeads = w.buffer(w.d, before), 2*w.kv.Heads
 	w.queue.AppendKV(a, at)
 	w.same("K is only read", w.read(a.K), k)
 	w.same("V is only read", w.read(a.V), v)
-	after = w.read(q)
 	for i, r := range rows {
 		for h := range w.kv.Heads {
 			r.layer, r.head = layer, h
 			lo, hi := (i*w.kv.Heads+h)*w.kv.HeadDim, (i*w.kv.Heads+h+1)*w.kv.HeadDim
-			w.keys[r], w.values[r] = w.stored(after[lo:hi]), w.stored(v[lo:hi])
+			w.keys[r], w.values[r] = w.stored(keys[lo:hi]), w.stored(v[lo:hi])
 		}
 	}
-	return k, after
+	return before, w.read(a.Q)
 }
 
 // stored rounds to the type of the cache.
@@ -145,7 +151,7 @@ func testAppendKV(s *suite) {
 				if c.norm {
 					scale = s.normal(c.headDim, 1, d)
 					a.QNorm = s.weight(compute.UseVector, d, scale, c.headDim)
-					a.KNorm = a.QNorm
+					a.KNorm = s.weight(compute.UseVector, d, s.normal(c.headDim, 1, d), c.headDim)
 				}
 				label := fmt.Sprintf("%+v, %v, cache %v", c, d, cached)
 				for _, counts := range [][]int{{7, 2}, {1, 1}, {0, 1}} {
@@ -157,7 +163,7 @@ func testAppendKV(s *suite) {
 						if c.norm {
 							head = rmsNormed(before[i:i+c.headDim], scale, 1e-5, d)
 						}
-						want = append(want, rotated(head, cos, sin, rows[i/c.headDim/c.heads].pos, c.rope, d)...)
+						want = append(want, rotated(head, cos, sin, rows[i/c.headDim/c.heads/2].pos, c.rope, d)...)
 					}
 					s.check(label, after, want)
 					w.attend(label, 1, rows, at, 1)
