@@ -15,12 +15,19 @@ type Options struct {
 	// Threads is the number of cores to use at most; 0 means GOMAXPROCS, which
 	// respects the limits of a container.
 	Threads int
+
+	// Level is the instruction set to use: go for portable code; avx2, avx512,
+	// avx512bf16 or amx. Empty means what the environment variable SKALD_CPU says,
+	// or else the fastest that the machine has.
+	Level string
 }
 
 // device is the processor with its pool of workers.
 type device struct {
 	pool    *pool
 	threads int
+	level   level
+	kernels kernels
 	used    atomic.Int64 // bytes handed out
 
 	mu     sync.Mutex
@@ -36,11 +43,21 @@ func New(o Options) (compute.Device, error) {
 	if threads < 1 || threads > 4096 {
 		return nil, fmt.Errorf("cpu: %d threads, want 1 to 4096, or 0 for all cores", o.Threads)
 	}
-	return &device{pool: newPool(threads), threads: threads}, nil
+	l, err := chooseLevel(o.Level)
+	if err != nil {
+		return nil, err
+	}
+	d := &device{threads: threads, level: l, kernels: machineKernels(l)}
+	d.pool = newPool(threads, &d.kernels)
+	return d, nil
 }
 
 func (d *device) Info() compute.Info {
-	return compute.Info{Kind: "cpu", Name: processorName(), Detail: runtime.GOARCH + ", portable Go", Threads: d.threads}
+	detail := "level " + string(d.level)
+	if d.level == levelGo {
+		detail += " (portable)"
+	}
+	return compute.Info{Kind: "cpu", Name: processorName(), Detail: runtime.GOARCH + ", " + detail, Threads: d.threads}
 }
 
 func (d *device) Memory() compute.MemoryInfo {

@@ -14,6 +14,8 @@ type task interface {
 // scratch is the working memory of one worker. It grows to what the operations need
 // and is then reused.
 type scratch struct {
+	*kernels
+
 	sums  [][4]float32 // running sums of a tile
 	panel []float32    // widened weights
 	a, b  []float32
@@ -58,6 +60,7 @@ const littleWork = 20_000
 // job at a time, works on it itself, and gets help from every worker that is free.
 type pool struct {
 	helpers   int           // workers, not counting callers
+	kernels   *kernels      // for the scratch of each worker
 	little    int           // work that a caller does alone
 	published atomic.Uint32 // jobs published so far; spinning workers watch it
 
@@ -79,8 +82,8 @@ type job struct {
 	scratch scratch      // of the caller
 }
 
-func newPool(threads int) *pool {
-	p := &pool{helpers: threads - 1, little: littleWork}
+func newPool(threads int, k *kernels) *pool {
+	p := &pool{helpers: threads - 1, kernels: k, little: littleWork}
 	p.wake.L = &p.mu
 	for range p.helpers {
 		p.ended.Go(p.worker)
@@ -89,7 +92,7 @@ func newPool(threads int) *pool {
 }
 
 func (p *pool) newJob() *job {
-	j := &job{}
+	j := &job{scratch: scratch{kernels: p.kernels}}
 	j.done.L = &p.mu
 	return j
 }
@@ -160,7 +163,7 @@ func (j *job) work(s *scratch) {
 }
 
 func (p *pool) worker() {
-	var s scratch
+	s := scratch{kernels: p.kernels}
 	for {
 		j := p.take()
 		if j == nil {

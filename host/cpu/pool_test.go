@@ -26,7 +26,7 @@ func (c *counting) chunk(i int, s *scratch) {
 func TestPool(t *testing.T) {
 	chunks := 0
 	for threads := 1; threads <= 4; threads++ {
-		p := newPool(threads)
+		p := newPool(threads, &kernels{})
 		var group sync.WaitGroup
 		var total atomic.Int64
 		for caller := range 3 {
@@ -58,7 +58,7 @@ func TestPool(t *testing.T) {
 
 // TestPoolHelps: all workers take part in a job that is long enough.
 func TestPoolHelps(t *testing.T) {
-	p := newPool(3)
+	p := newPool(3, &kernels{})
 	defer p.close()
 	j := p.newJob()
 	var mu sync.Mutex
@@ -82,14 +82,14 @@ func (f taskFunc) chunk(i int, s *scratch) { f(i, s) }
 func TestPoolEnds(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for range 20 {
-		p := newPool(4)
+		p := newPool(4, &kernels{})
 		p.run(p.newJob(), taskFunc(func(int, *scratch) {}), 8, littleWork)
 		p.close()
 	}
 	if after := runtime.NumGoroutine(); after > before {
 		t.Errorf("%d goroutines before, %d after", before, after)
 	}
-	p := newPool(4)
+	p := newPool(4, &kernels{})
 	defer p.close()
 	p.run(p.newJob(), taskFunc(func(int, *scratch) {}), 8, littleWork)
 	deadline := time.Now().Add(5 * time.Second)

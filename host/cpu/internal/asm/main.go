@@ -15,6 +15,7 @@ import (
 // files makes everything that is written.
 func files() []*file {
 	return []*file{
+		identification(),
 		widening(),
 	}
 }

@@ -1,0 +1,71 @@
+package cpu
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+//go:generate go run ./internal/asm
+
+// A level is a set of instructions that kernels are written for. The portable Go code
+// is the level "go"; it is there on every machine and is the specification of the others.
+type level string
+
+const (
+	levelGo         level = "go"
+	levelAVX2       level = "avx2"       // with FMA
+	levelAVX512     level = "avx512"     // F, BW, DQ and VL
+	levelAVX512BF16 level = "avx512bf16" // and VDPBF16PS
+	levelAMX        level = "amx"        // and tiles of bfloat16
+	levelNEON       level = "neon"
+	levelBF16NEON   level = "bf16neon" // and BFMMLA
+)
+
+// levelVariable is the environment variable that forces a level.
+const levelVariable = "SKALD_CPU"
+
+func knownLevels() []level {
+	return []level{levelGo, levelAVX2, levelAVX512, levelAVX512BF16, levelAMX, levelNEON, levelBF16NEON}
+}
+
+// chooseLevel returns the level of that name, or for an empty name the one that the
+// environment names, or else the fastest there is.
+func chooseLevel(name string) (level, error) {
+	available, fastest := machineLevels()
+	if name == "" {
+		name = os.Getenv(levelVariable)
+	}
+	l := level(name)
+	switch {
+	case name == "":
+		return fastest, nil
+	case slices.Contains(available, l):
+		return l, nil
+	case slices.Contains(knownLevels(), l):
+		return "", fmt.Errorf("cpu: this machine or build lacks the level %q (%s): it has %s", name, levelVariable, names(available))
+	}
+	return "", fmt.Errorf("cpu: unknown level %q (%s): want one of %s, or nothing for the fastest", name, levelVariable, names(available))
+}
+
+func names(levels []level) string {
+	s := make([]string, len(levels))
+	for i, l := range levels {
+		s[i] = string(l)
+	}
+	return strings.Join(s, ", ")
+}
+
+// kernels are the inner loops of the operations at one level. The device holds one
+// set of them; it comes to the operations with their scratch memory.
+type kernels struct {
+	widen func(dst []float32, src []uint16) // see widen
+}
+
+// portableKernels are those of the level "go".
+func portableKernels() kernels {
+	return kernels{
+		widen: widen,
+	}
+}
