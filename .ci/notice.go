@@ -14,8 +14,10 @@ import (
 )
 
 func main() {
-	out, err := exec.Command("go", "list", "-tags", "nocuda", "-deps",
-		"-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", "./cmd/skald").Output()
+	list := exec.Command("go", "list", "-tags", "nocuda", "-deps",
+		"-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", "./cmd/skald")
+	list.Stderr = os.Stderr
+	out, err := list.Output()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "notice: go list:", err)
 		os.Exit(1)
