@@ -61,6 +61,8 @@ func names(levels []level) string {
 // set of them; it comes to the operations with their scratch memory.
 type kernels struct {
 	widen func(dst []float32, src []uint16) // see widen
+
+	panels panelKernels // none at the level "go"
 }
 
 // portableKernels are those of the level "go".

@@ -44,10 +44,12 @@ func machineKernels(l level) kernels {
 		return k
 	}
 	k.widen = widenBlocks(widenAVX2)
+	k.panels = panelKernels{tilesAVX2(), packF32AVX2, packBF16AVX2, finishAVX2}
 	if l == levelAVX2 {
 		return k
 	}
 	k.widen = widenBlocks(widenAVX512)
+	k.panels = panelKernels{tilesAVX512(), packF32AVX512, packBF16AVX512, finishAVX512}
 	if l == levelAVX512 {
 		return k
 	}

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"encoding/hex"
+	"fmt"
 	"testing"
 )
 
@@ -31,7 +31,7 @@ func TestEncodings(t *testing.T) {
 		{vex(store, 2, 0, indexed(ax, cx, 1, 0x1000)), "c4e27a4b940800100000"},
 		{vex(opcode{prefixF3, 2, 0, 0x5c}, 1, 6, 4), "c4e24a5ccc"},
 	} {
-		if got := hex.EncodeToString(c.got); got != c.want {
+		if got := fmt.Sprintf("%x", c.got); got != c.want {
 			t.Errorf("%s, want %s", got, c.want)
 		}
 	}

@@ -17,6 +17,10 @@ func files() []*file {
 	return []*file{
 		identification(),
 		widening(),
+		packing(),
+		tiles(),
+		finishing(),
+		peaks(),
 	}
 }
 

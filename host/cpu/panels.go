@@ -1,0 +1,130 @@
+package cpu
+
+// Vector kernels read weights in panels: for 16 columns of a product (rows of the
+// weight), the numbers of one k stand side by side, k after k,
+//
+//	[columns/16][k][16] float32,
+//
+// with zeros beyond the last column. A lane of a vector is a column of the product.
+// Every result is one running sum that takes its products in the order of k, each
+// with one fused multiply-add, whatever the tile it is computed in. So tiles of all
+// sizes give the same bits.
+const panelColumns = 16
+
+// panelKernels are what products and convolutions are made of.
+type panelKernels struct {
+	tiles    tileTable
+	packF32  func(dst, src *float32, stride, blocks int)
+	packBF16 func(dst *float32, src *uint16, stride, blocks int)
+	finish   func(*finish)
+}
+
+// there tells whether the level has such kernels.
+func (p *panelKernels) there() bool { return p.finish != nil }
+
+// tileTable holds, by the number of panels (1, 2 and 4) and then of rows, the kernels
+// that compute a tile. Not every number of panels has room for every number of rows.
+type tileTable [5][]func(*tile)
+
+// rows is how many rows the highest tiles have.
+func (t *tileTable) rows() int { return len(t[1]) - 1 }
+
+// tile is what a kernel of tileTable is told: to compute
+//
+//	sums[r, c] = sum_j sum_k x[r, j, k] * w[c, j, k],
+//
+// for taps j; a matrix product has one. Strides are in bytes. The assembly knows the
+// names of the fields.
+type tile struct {
+	sums    *float32
+	sumsRow int // from one row of sums to the next
+
+	x     *float32 // first number of the first row under the first tap
+	xRow  int      // from one row to the next
+	xNext int      // from behind the last k of a tap to the next tap
+
+	w      *float32 // first panel, first tap
+	wPanel int      // from one panel to the next
+	wNext  int      // from behind the last k of a tap to the next tap
+
+	taps, k int
+	resume  bool // go on from what is in sums
+}
+
+// finish is what the last step is told: y = r(sums + bias), and with a residual
+// y = r(residual + r(sums + bias)). Strides are in bytes. The assembly knows the names
+// of the fields.
+type finish struct {
+	sums    *float32
+	sumsRow int
+
+	y, residual *float32 // residual is laid out like y, or nil
+	yRow        int
+	bias        *float32 // or nil
+
+	rows, columns int
+	round         bool
+}
+
+// multiply computes rows x panels*16 sums from t, which is set for the first row and
+// panel, but for its sums.
+func (s *scratch) multiply(t *tile, x []float32, xStride int, w []float32, wStride int, rows, panels int, sums []float32) {
+	t.xRow, t.wPanel, t.sumsRow = 4*xStride, 4*wStride, 4*panels*panelColumns
+	tiles := &s.kernels.panels.tiles
+	left := ceilDiv(rows, tiles.rows())
+	for row := 0; left > 0; left-- {
+		n := ceilDiv(rows-row, left) // tiles of the same height, nearly
+		for panel := 0; panel < panels; {
+			width := 4
+			for width > panels-panel || n >= len(tiles[width]) {
+				width /= 2
+			}
+			t.x, t.w, t.sums = &x[row*xStride], &w[panel*wStride], &sums[(row*panels+panel)*panelColumns]
+			tiles[width][n](t)
+			panel += width
+		}
+		row += n
+	}
+}
+
+// packPanel writes the panel of 16 rows of a matrix from row on, numbers k to k+n of
+// each. dst has 16 * n numbers.
+func (s *scratch) packPanel(dst []float32, w *weight, row, k, n int) {
+	rows, width := min(panelColumns, w.shape[0]-row), w.shape[1]
+	at, done := row*width+k, 0
+	if rows == panelColumns {
+		if w.bits != nil {
+			done = n &^ 31
+			if done > 0 {
+				s.kernels.panels.packBF16(&dst[0], &w.bits[at], 2*width, done/32)
+			}
+		} else if done = n &^ 15; done > 0 {
+			s.kernels.panels.packF32(&dst[0], &w.floats[at], 4*width, done/16)
+		}
+	}
+	for ; done < n; done++ {
+		line := dst[done*panelColumns:][:panelColumns]
+		for r := range line {
+			switch {
+			case r >= rows:
+				line[r] = 0
+			case w.bits != nil:
+				line[r] = bf16Float(w.bits[at+r*width+done])
+			default:
+				line[r] = w.floats[at+r*width+done]
+			}
+		}
+	}
+}
+
+// packAll makes the panels of a matrix.
+func (k *kernels) packAll(w *weight) []float32 {
+	s := scratch{kernels: k}
+	n, width := w.shape[0], w.shape[1]
+	size := panelColumns * width
+	panels := make([]float32, ceilDiv(n, panelColumns)*size)
+	for row := 0; row < n; row += panelColumns {
+		s.packPanel(panels[row*width:][:size], w, row, 0, width)
+	}
+	return panels
+}
