@@ -108,6 +108,7 @@ func (fn *function) layOut() error {
 		if list == nil {
 			continue
 		}
+		align(8)
 		for _, field := range list.List {
 			var b strings.Builder
 			if err := printer.Fprint(&b, token.NewFileSet(), field.Type); err != nil {
@@ -133,7 +134,6 @@ func (fn *function) layOut() error {
 				fn.size += size
 			}
 		}
-		align(8)
 	}
 	return nil
 }

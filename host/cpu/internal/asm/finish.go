@@ -8,8 +8,6 @@ func finishing() *file {
 }
 
 func finish(l *lanes) {
-	const cx general = 1
-	l.function.used[cx] = true // the columns that are left
 	args := l.load("f")
 	argument := func(name string) general {
 		r := l.general()
@@ -21,7 +19,7 @@ func finish(l *lanes) {
 
 	l.mark("row")
 	l.op("MOVQ", field(args, "finish", "columns"), cx)
-	l.eachOf("columns", cx, func() {
+	l.eachOf("columns", func() {
 		place := map[bool]label{false: "whole", true: "part"}[l.tail]
 		skip := func(to label, name string) {
 			l.op("CMPB", field(args, "finish", name), 0)

@@ -21,6 +21,9 @@ type lanes struct {
 	left  vector  // AVX2: which lanes count, as all ones
 }
 
+// cx is kept free for each: a variable shift has its count nowhere else.
+const cx general = 1
+
 // AVX-512: which lanes count, and a mask for use within one operation.
 const (
 	leftMask mask = 1
@@ -36,6 +39,7 @@ func (f *file) perLevel(name, signature, doc string, write func(l *lanes)) {
 	}{{"AVX2", 32}, {"AVX512", 64}} {
 		fn := f.function(name+level.name, signature, name+level.name+" "+doc)
 		l := &lanes{function: fn, file: f, bytes: level.bytes}
+		fn.used[cx] = true
 		write(l)
 		fn.ret()
 	}
@@ -122,18 +126,12 @@ func (l *lanes) parameter(name string) vector {
 // each runs body for every vector of the numbers 0 to n, a parameter of type int or
 // the length of a slice.
 func (l *lanes) each(n string, body func()) {
-	const cx general = 1 // the count of a shift
-	if l.function.used[cx] {
-		panic("each needs CX")
-	}
-	l.function.used[cx] = true
 	l.op("MOVQ", l.argument(n), cx)
-	l.eachOf(n, cx, body)
-	l.release(cx)
+	l.eachOf(n, body)
 }
 
 // eachOf is each with the count in CX, where it is lost. The labels are named after n.
-func (l *lanes) eachOf(n string, cx general, body func()) {
+func (l *lanes) eachOf(n string, body func()) {
 	l.index = l.general()
 	if !l.wide() {
 		l.left = l.vector()
@@ -152,7 +150,7 @@ func (l *lanes) eachOf(n string, cx general, body func()) {
 	l.op("ADDQ", l.count(), cx)
 	l.op("JZ", done)
 	l.comment("The lanes that are left.")
-	l.mask(cx)
+	l.mask()
 	l.tail = true
 	body()
 	l.tail = false
@@ -164,7 +162,7 @@ func (l *lanes) eachOf(n string, cx general, body func()) {
 }
 
 // mask makes the first CX lanes those that count.
-func (l *lanes) mask(cx general) {
+func (l *lanes) mask() {
 	r := l.general()
 	if l.wide() {
 		l.op("MOVL", 1, r)
