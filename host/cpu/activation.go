@@ -43,23 +43,16 @@ func (q *queue) elements(op string, kind elementKind, y, a, b compute.Buffer) {
 	q.run(t, ceilDiv(len(t.y), elementChunk), functionWork*len(t.y))
 }
 
-func (t *elementTask) chunk(i int, _ *scratch) {
+func (t *elementTask) chunk(i int, s *scratch) {
 	lo, hi := i*elementChunk, min((i+1)*elementChunk, len(t.y))
-	y, a := t.y[lo:hi], t.a[lo:hi]
+	y, a, e := t.y[lo:hi], t.a[lo:hi], s.elements(t.round)
 	switch t.kind {
 	case swiGLU:
-		b := t.b[lo:hi]
-		for i, x := range a {
-			y[i] = t.round.of(float32(t.round.of(sigmoidLinear(x)) * b[i]))
-		}
+		e.swiGLU(y, a, t.b[lo:hi])
 	case silu:
-		for i, x := range a {
-			y[i] = t.round.of(sigmoidLinear(x))
-		}
+		e.silu(y, a)
 	case hyperbolicTangent:
-		for i, x := range a {
-			y[i] = t.round.of(tanh(x))
-		}
+		e.tanh(y, a)
 	}
 }
 
@@ -90,13 +83,11 @@ func (q *queue) ValueSiLU(y, x compute.Buffer, rows int) {
 	q.run(t, t.span.chunks(), functionWork*len(t.y))
 }
 
-func (t *gateTask) chunk(i int, _ *scratch) {
+func (t *gateTask) chunk(i int, s *scratch) {
+	e := s.elements(t.round)
 	for lo, hi := t.span.of(i); lo < hi; lo++ {
-		y := t.y[lo*t.n : (lo+1)*t.n]
 		value, gate := t.x[2*lo*t.n:][:t.n], t.x[(2*lo+1)*t.n:][:t.n]
-		for c, v := range value {
-			y[c] = t.round.of(float32(v * t.round.of(sigmoidLinear(gate[c]))))
-		}
+		e.swiGLU(t.y[lo*t.n:(lo+1)*t.n], gate, value)
 	}
 }
 
@@ -124,13 +115,10 @@ func (q *queue) Add(y, a, b compute.Buffer) {
 	q.run(t, t.span.chunks(), len(t.y))
 }
 
-func (t *addTask) chunk(i int, _ *scratch) {
-	n := len(t.b)
+func (t *addTask) chunk(i int, s *scratch) {
+	n, e := len(t.b), s.elements(t.round)
 	for lo, hi := t.span.of(i); lo < hi; lo++ {
-		y, a := t.y[lo*n:(lo+1)*n], t.a[lo*n:(lo+1)*n]
-		for c, b := range t.b {
-			y[c] = t.round.of(a[c] + b)
-		}
+		e.add(t.y[lo*n:(lo+1)*n], t.a[lo*n:(lo+1)*n], t.b)
 	}
 }
 
@@ -139,7 +127,7 @@ func (q *queue) Finite(out, x compute.Buffer) {
 	o := operands{op: "Finite"}
 	y, v := o.ints("out", out, 1), o.all("x", x)
 	if q.err == nil {
-		y[0] = int32(1 + firstNotFinite(v))
+		y[0] = int32(1 + q.job.scratch.firstNotFinite(v))
 	}
 }
 

@@ -54,28 +54,28 @@ func (q *queue) AppendKV(a compute.AppendKV, at compute.Rows) {
 
 func (t *appendTask) chunk(i int, s *scratch) {
 	c := t.cache
-	d, heads := c.config.HeadDim, c.config.Heads
+	d, heads, e := c.config.HeadDim, c.config.Heads, s.elements(t.round)
 	pos := int(t.at.pos[i])
 	for h := range t.qHeads {
 		head := t.q[(i*t.qHeads+h)*d:][:d]
 		if t.qNorm != nil {
-			rmsNorm(head, head, t.qNorm, t.eps, t.round)
+			s.rmsNorm(head, head, t.qNorm, t.eps, t.round)
 		}
-		t.rotation.turn(head, pos, t.round)
+		t.rotation.turn(head, pos, e)
 	}
 	block := t.at.block(i, pos, c.config.BlockSize)
 	key := grown(&s.a, d)
 	for h := range heads {
 		k, v := t.k[(i*heads+h)*d:][:d], t.v[(i*heads+h)*d:][:d]
 		if t.kNorm != nil {
-			rmsNorm(key, k, t.kNorm, t.eps, t.round)
+			s.rmsNorm(key, k, t.kNorm, t.eps, t.round)
 		} else {
 			copy(key, k)
 		}
-		t.rotation.turn(key, pos, t.round)
+		t.rotation.turn(key, pos, e)
 		at := c.offset(t.layer, block, h) + pos%c.config.BlockSize*d
-		c.write(at, key)
-		c.write(at+c.values(), v)
+		c.write(at, key, s.kernels)
+		c.write(at+c.values(), v, s.kernels)
 	}
 }
 

@@ -43,6 +43,14 @@ func (r rounding) slice(x []float32) {
 	}
 }
 
+// narrow rounds src to dst[:len(src)].
+func narrow(dst []uint16, src []float32) {
+	dst = dst[:len(src)]
+	for i, v := range src {
+		dst[i] = bf16Bits(v)
+	}
+}
+
 // widen writes the float32 values of src to dst[:len(src)].
 func widen(dst []float32, src []uint16) {
 	dst = dst[:len(src)]

@@ -78,21 +78,19 @@ func (t *embedTask) row(i int, s *scratch) {
 	ids := t.ids[i*t.stride:]
 	buf := grown(&s.panel, t.width)
 	part := func(j int) []float32 {
-		return t.parts[j].table.row(t.parts[j].base+int(ids[j]), buf)
+		return t.parts[j].table.row(t.parts[j].base+int(ids[j]), buf, s.kernels)
 	}
+	e := s.elements(t.round)
 	if len(t.parts) == 1 {
 		copy(y, part(0))
-		t.round.slice(y)
+		e.round(y)
 		return
 	}
 	copy(y, part(1))
 	for j := 2; j < len(t.parts); j++ {
-		for c, v := range part(j) {
-			y[c] += v
-		}
+		s.f32.add(y, y, part(j))
 	}
-	t.round.slice(y)
-	for c, v := range part(0) {
-		y[c] = t.round.of(float32(t.round.of(v+y[c]) * t.scale))
-	}
+	e.round(y)
+	e.add(y, y, part(0))
+	e.scale(y, y, t.scale)
 }

@@ -102,22 +102,22 @@ func (q *queue) runRows(t *flowTask, rows int) {
 	q.run(t, t.span.chunks(), len(t.a))
 }
 
-func (t *flowTask) chunk(i int, _ *scratch) {
+func (t *flowTask) chunk(i int, s *scratch) {
 	switch t.kind {
 	case mixLayers, nearestRows, splitChannels:
 		for lo, hi := t.span.of(i); lo < hi; lo++ {
-			t.row(lo)
+			t.row(lo, s)
 		}
 	default:
-		t.numbers(i)
+		t.numbers(i, s)
 	}
 }
 
-func (t *flowTask) row(i int) {
+func (t *flowTask) row(i int, s *scratch) {
 	n := t.n
 	switch t.kind {
 	case mixLayers:
-		t.mix(t.y[i*n:(i+1)*n], t.a[i*n*len(t.weights):])
+		t.mix(t.y[i*n:(i+1)*n], t.a[i*n*len(t.weights):], s)
 	case nearestRows:
 		row := min(int(float32(float32(i)*t.s)), t.rows-1)
 		copy(t.y[i*n:(i+1)*n], t.a[row*n:])
@@ -129,36 +129,27 @@ func (t *flowTask) row(i int) {
 	}
 }
 
-func (t *flowTask) numbers(i int) {
+func (t *flowTask) numbers(i int, s *scratch) {
 	lo, hi := i*elementChunk, min((i+1)*elementChunk, len(t.y))
-	x, a := t.y[lo:hi], t.a[lo:hi]
-	if t.kind == blend {
-		for i, carry := range t.b[lo:hi] {
-			x[i] = t.round.of(t.round.of(float32(t.s*a[i])) + t.round.of(float32(t.t*carry)))
-		}
-		return
-	}
-	if t.b == nil {
-		for i, v := range a {
-			x[i] = t.round.of(x[i] + t.round.of(float32(t.t*v)))
-		}
-		return
-	}
-	for i, vu := range t.b[lo:hi] {
-		v := t.round.of(vu + t.round.of(float32(t.s*t.round.of(a[i]-vu))))
-		x[i] = t.round.of(x[i] + t.round.of(float32(t.t*v)))
+	x, a, e := t.y[lo:hi], t.a[lo:hi], s.elements(t.round)
+	switch {
+	case t.kind == blend:
+		e.blend(x, a, t.b[lo:hi], t.s, t.t)
+	case t.b == nil:
+		e.step(x, a, t.t)
+	default:
+		e.guidedStep(x, a, t.b[lo:hi], t.s, t.t)
 	}
 }
 
 // mix adds the layers of one row in order.
-func (t *flowTask) mix(y, x []float32) {
-	for c := range y {
-		y[c] = float32(t.weights[0] * x[c])
-	}
+func (t *flowTask) mix(y, x []float32, s *scratch) {
+	n := len(y)
+	s.f32.scale(y, x[:n], t.weights[0])
 	for l, w := range t.weights[1:] {
-		axpy(y, w, x[(l+1)*len(y):])
+		s.axpy(y, w, x[(l+1)*n:(l+2)*n])
 	}
-	for c, v := range y {
-		y[c] = t.round.of(float32(t.s * t.round.of(v)))
-	}
+	e := s.elements(t.round)
+	e.round(y)
+	e.scale(y, y, t.s)
 }

@@ -72,15 +72,12 @@ func (c *kvCache) read(at, n int, buf []float32) []float32 {
 }
 
 // write stores src from offset at on, rounding to the type of the cache.
-func (c *kvCache) write(at int, src []float32) {
+func (c *kvCache) write(at int, src []float32, k *kernels) {
 	if c.floats != nil {
 		copy(c.floats[at:], src)
 		return
 	}
-	dst := c.bits[at : at+len(src)]
-	for i, v := range src {
-		dst[i] = bf16Bits(v)
-	}
+	k.narrow(c.bits[at:at+len(src)], src)
 }
 
 func (o *operands) cache(b compute.KVCache, layer int) *kvCache {

@@ -60,14 +60,26 @@ func names(levels []level) string {
 // kernels are the inner loops of the operations at one level. The device holds one
 // set of them; it comes to the operations with their scratch memory.
 type kernels struct {
-	widen func(dst []float32, src []uint16) // see widen
-
 	panels panelKernels // none at the level "go"
+
+	f32, bf16 elements // for stores of float32 and of bfloat16
+
+	// The functions of the same names.
+	widen          func(dst []float32, src []uint16)
+	narrow         func(dst []uint16, src []float32)
+	sum            func(x []float32) float32
+	squares        func(x []float32, mean float32) float32
+	axpy           func(y []float32, a float32, x []float32)
+	firstNotFinite func(x []float32) int
 }
 
 // portableKernels are those of the level "go".
 func portableKernels() kernels {
 	return kernels{
-		widen: widen,
+		f32:   rounding(false).elements(),
+		bf16:  rounding(true).elements(),
+		widen: widen, narrow: narrow,
+		sum: sum, squares: squares, axpy: axpy,
+		firstNotFinite: firstNotFinite,
 	}
 }

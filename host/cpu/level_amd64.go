@@ -45,11 +45,13 @@ func machineKernels(l level) kernels {
 	}
 	k.widen = widenBlocks(widenAVX2)
 	k.panels = panelKernels{tilesAVX2(), packF32AVX2, packBF16AVX2, finishAVX2}
+	k.useElementsAVX2()
 	if l == levelAVX2 {
 		return k
 	}
 	k.widen = widenBlocks(widenAVX512)
 	k.panels = panelKernels{tilesAVX512(), packF32AVX512, packBF16AVX512, finishAVX512}
+	k.useElementsAVX512()
 	if l == levelAVX512 {
 		return k
 	}

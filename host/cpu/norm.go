@@ -43,35 +43,28 @@ func (q *queue) normalise(op string, layer bool, y, x compute.Buffer, w, b compu
 	q.run(t, t.span.chunks(), 4*len(t.x))
 }
 
-func (t *normTask) chunk(i int, _ *scratch) {
+func (t *normTask) chunk(i int, s *scratch) {
 	for lo, hi := t.span.of(i); lo < hi; lo++ {
 		y, x := t.y[lo*t.n:(lo+1)*t.n], t.x[lo*t.n:(lo+1)*t.n]
 		if t.layer {
-			layerNorm(y, x, t.w, t.b, t.eps, t.round)
+			s.layerNorm(y, x, t.w, t.b, t.eps, t.round)
 		} else {
-			rmsNorm(y, x, t.w, t.eps, t.round)
+			s.rmsNorm(y, x, t.w, t.eps, t.round)
 		}
 	}
 }
 
 // rmsNorm: y = r(r(x / sqrt(mean(x^2) + eps)) * w). y may be x.
-func rmsNorm(y, x, w []float32, eps float32, round rounding) {
-	mean := squares(x, 0) / float32(len(x))
-	inverse := inverseRoot(mean + eps)
-	y, w = y[:len(x)], w[:len(x)]
-	for i, v := range x {
-		y[i] = round.of(float32(round.of(float32(v*inverse)) * w[i]))
-	}
+func (k *kernels) rmsNorm(y, x, w []float32, eps float32, round rounding) {
+	mean := k.squares(x, 0) / float32(len(x))
+	k.elements(round).rmsScale(y, x, w, inverseRoot(mean+eps))
 }
 
 // layerNorm: y = r((x-mean) / sqrt(var+eps) * w + b), biased variance. y may be x.
-func layerNorm(y, x, w, b []float32, eps float32, round rounding) {
-	mean := sum(x) / float32(len(x))
-	inverse := inverseRoot(squares(x, mean)/float32(len(x)) + eps)
-	y, w, b = y[:len(x)], w[:len(x)], b[:len(x)]
-	for i, v := range x {
-		y[i] = round.of(float32(float32((v-mean)*inverse)*w[i]) + b[i])
-	}
+func (k *kernels) layerNorm(y, x, w, b []float32, eps float32, round rounding) {
+	mean := k.sum(x) / float32(len(x))
+	variance := k.squares(x, mean) / float32(len(x))
+	k.elements(round).layerScale(y, x, w, b, mean, inverseRoot(variance+eps))
 }
 
 // inverseRoot is 1/sqrt(x), rounded once.

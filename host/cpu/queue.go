@@ -89,7 +89,7 @@ func (q *queue) Upload(dst compute.Buffer, src []float32) {
 		return
 	}
 	copy(y, src)
-	rounding(o.dtype == compute.BF16).slice(y)
+	q.job.scratch.elements(o.dtype == compute.BF16).round(y)
 }
 
 func (q *queue) UploadInts(dst compute.Buffer, src []int32) {
@@ -138,7 +138,7 @@ func (q *queue) Copy(dst, src compute.Buffer) {
 	copy(to.ints, from.ints)
 	copy(to.floats, from.floats)
 	if from.dtype == compute.F32 {
-		to.round().slice(to.floats[:len(from.floats)])
+		q.job.scratch.elements(to.round()).round(to.floats[:len(from.floats)])
 	}
 }
 

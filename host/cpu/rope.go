@@ -22,20 +22,10 @@ func (o *operands) rotation(r compute.RopeTable, headDim int) rotation {
 // positions is how many the table holds.
 func (r *rotation) positions() int { return len(r.cos) / r.half }
 
-// turn rotates one head at position p:
-//
-//	a' = r(r(a*cos) + r(-b*sin)), b' = r(r(b*cos) + r(a*sin))
-func (r *rotation) turn(head []float32, p int, round rounding) {
-	n := r.half
-	if n == 0 {
-		return
-	}
-	cos, sin := r.cos[p*n:(p+1)*n], r.sin[p*n:(p+1)*n]
-	first, second := head[:n], head[n:2*n]
-	for i, c := range cos {
-		a, b, s := first[i], second[i], sin[i]
-		first[i] = round.of(round.of(float32(a*c)) + round.of(float32(-b*s)))
-		second[i] = round.of(round.of(float32(b*c)) + round.of(float32(a*s)))
+// turn rotates one head at position p.
+func (r *rotation) turn(head []float32, p int, e *elements) {
+	if n := r.half; n > 0 {
+		e.turn(head[:n], head[n:2*n], r.cos[p*n:(p+1)*n], r.sin[p*n:(p+1)*n])
 	}
 }
 
@@ -69,9 +59,10 @@ func (q *queue) Rope(x compute.Buffer, batch, length, heads, headDim int, table 
 	q.run(t, t.span.chunks(), 4*len(t.x))
 }
 
-func (t *ropeTask) chunk(i int, _ *scratch) {
+func (t *ropeTask) chunk(i int, s *scratch) {
+	e := s.elements(t.round)
 	lo, hi := t.span.of(i)
 	for at := lo * t.heads; at < hi*t.heads; at++ {
-		t.rotation.turn(t.x[at*t.headDim:(at+1)*t.headDim], at/t.heads%t.length, t.round)
+		t.rotation.turn(t.x[at*t.headDim:(at+1)*t.headDim], at/t.heads%t.length, e)
 	}
 }

@@ -29,32 +29,10 @@ func (q *queue) Snake(y, x compute.Buffer, alpha compute.Weight, rows int) {
 	q.run(t, t.span.chunks(), functionWork*len(t.x))
 }
 
-func (t *snakeTask) chunk(i int, _ *scratch) {
-	n := t.channels
+func (t *snakeTask) chunk(i int, s *scratch) {
+	n, e := t.channels, s.elements(t.round)
 	lo, hi := t.span.of(i)
 	for at := lo * n; at < hi*n; at += n {
-		if t.round {
-			snakeRowBF16(t.y[at:at+n], t.x[at:at+n], t.alpha, t.inverse)
-		} else {
-			snakeRow(t.y[at:at+n], t.x[at:at+n], t.alpha, t.inverse)
-		}
-	}
-}
-
-// snakeRow: y = x + inverse * sin(alpha x)^2.
-func snakeRow(y, x, alpha, inverse []float32) {
-	y, alpha, inverse = y[:len(x)], alpha[:len(x)], inverse[:len(x)]
-	for c, v := range x {
-		s := sin(float32(alpha[c] * v))
-		y[c] = v + float32(inverse[c]*float32(s*s))
-	}
-}
-
-// snakeRowBF16 is snakeRow with every intermediate stored as bfloat16.
-func snakeRowBF16(y, x, alpha, inverse []float32) {
-	y, alpha, inverse = y[:len(x)], alpha[:len(x)], inverse[:len(x)]
-	for c, v := range x {
-		s := roundBF16(sin(roundBF16(alpha[c] * v)))
-		y[c] = roundBF16(v + roundBF16(inverse[c]*roundBF16(s*s)))
+		e.snake(t.y[at:at+n], t.x[at:at+n], t.alpha, t.inverse)
 	}
 }

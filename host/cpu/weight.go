@@ -27,12 +27,12 @@ func (w *weight) PrivateBytes() int64  { return w.private }
 
 // row returns row i of a row-major weight, widened into buf unless it is stored as
 // float32.
-func (w *weight) row(i int, buf []float32) []float32 {
+func (w *weight) row(i int, buf []float32, k *kernels) []float32 {
 	n := w.shape[len(w.shape)-1]
 	if w.floats != nil {
 		return w.floats[i*n : (i+1)*n]
 	}
-	widen(buf[:n], w.bits[i*n:(i+1)*n])
+	k.widen(buf[:n], w.bits[i*n:(i+1)*n])
 	return buf[:n]
 }
 

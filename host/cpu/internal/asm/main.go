@@ -17,6 +17,9 @@ func files() []*file {
 	return []*file{
 		identification(),
 		widening(),
+		elements(),
+		sums(),
+		roundings(),
 		packing(),
 		tiles(),
 		finishing(),

@@ -1,0 +1,62 @@
+//go:build !noasm
+
+package cpu
+
+// useAVX2 takes the loops of elements_amd64.s, sums_amd64.s and round_amd64.s.
+func (k *kernels) useElementsAVX2() {
+	k.f32 = elements{
+		silu: siluAVX2, tanh: tanhAVX2, swiGLU: swiGLUAVX2, snake: snakeSteps(snakeAVX2, false),
+		add: addAVX2, scale: scaleAVX2, blend: blendAVX2, step: stepAVX2, guidedStep: guidedStepAVX2,
+		turn: turnAVX2, rmsScale: rmsScaleAVX2, layerScale: layerScaleAVX2, round: k.f32.round,
+	}
+	k.bf16 = elements{
+		silu: siluBF16AVX2, tanh: tanhBF16AVX2, swiGLU: swiGLUBF16AVX2, snake: snakeSteps(snakeBF16AVX2, true),
+		add: addBF16AVX2, scale: scaleBF16AVX2, blend: blendBF16AVX2, step: stepBF16AVX2, guidedStep: guidedStepBF16AVX2,
+		turn: turnBF16AVX2, rmsScale: rmsScaleBF16AVX2, layerScale: layerScaleBF16AVX2, round: roundAVX2,
+	}
+	k.sum, k.squares, k.axpy, k.firstNotFinite = sumAVX2, squaresAVX2, axpyAVX2, firstNotFiniteAVX2
+	k.narrow = narrowBlocks(narrowAVX2)
+}
+
+func (k *kernels) useElementsAVX512() {
+	k.f32 = elements{
+		silu: siluAVX512, tanh: tanhAVX512, swiGLU: swiGLUAVX512, snake: snakeSteps(snakeAVX512, false),
+		add: addAVX512, scale: scaleAVX512, blend: blendAVX512, step: stepAVX512, guidedStep: guidedStepAVX512,
+		turn: turnAVX512, rmsScale: rmsScaleAVX512, layerScale: layerScaleAVX512, round: k.f32.round,
+	}
+	k.bf16 = elements{
+		silu: siluBF16AVX512, tanh: tanhBF16AVX512, swiGLU: swiGLUBF16AVX512, snake: snakeSteps(snakeBF16AVX512, true),
+		add: addBF16AVX512, scale: scaleBF16AVX512, blend: blendBF16AVX512, step: stepBF16AVX512, guidedStep: guidedStepBF16AVX512,
+		turn: turnBF16AVX512, rmsScale: rmsScaleBF16AVX512, layerScale: layerScaleBF16AVX512, round: roundAVX512,
+	}
+	k.sum, k.squares, k.axpy, k.firstNotFinite = sumAVX512, squaresAVX512, axpyAVX512, firstNotFiniteAVX512
+	k.narrow = narrowBlocks(narrowAVX512)
+}
+
+// snakeSteps leaves to the portable code what a loop stops at: arguments of the sine
+// that are huge or no numbers.
+func snakeSteps(loop func(y, x, alpha, inverse []float32) (done int), r rounding) func(y, x, alpha, inverse []float32) {
+	return func(y, x, alpha, inverse []float32) {
+		for {
+			n := loop(y, x, alpha, inverse)
+			if n == len(y) {
+				return
+			}
+			end := min(n+16, len(y))
+			r.snake(y[n:end], x[n:end], alpha[n:end], inverse[n:end])
+			y, x, alpha, inverse = y[end:], x[end:], alpha[end:], inverse[end:]
+		}
+	}
+}
+
+// narrowBlocks leaves what is no whole block to the portable code.
+func narrowBlocks(blocks func(dst *uint16, src *float32, blocks int)) func(dst []uint16, src []float32) {
+	return func(dst []uint16, src []float32) {
+		dst = dst[:len(src)]
+		n := len(src) &^ 31
+		if n > 0 {
+			blocks(&dst[0], &src[0], n/32)
+		}
+		narrow(dst[n:], src[n:])
+	}
+}

@@ -1,0 +1,111 @@
+package main
+
+// sums makes what goes over one row whatever type it has.
+func sums() *file {
+	f := &file{name: "sums", arch: "amd64"}
+
+	f.perLevel("sum", "(x []float32) (total float32)", "is sum, with as many partial sums as a vector has lanes.", func(l *lanes) {
+		x, total := l.load("x_base"), l.vector()
+		l.clear(total)
+		l.each("x_len", func() {
+			v := l.get(x)
+			l.op("VADDPS", v, total, total)
+			l.drop(v)
+		})
+		l.fold(total)
+		l.op("VMOVSS", total.as(16), l.argument("total"))
+	})
+
+	f.perLevel("squares", "(x []float32, mean float32) (total float32)", "is squares, with as many partial sums as a vector has lanes.", func(l *lanes) {
+		x, mean, total := l.load("x_base"), l.parameter("mean"), l.vector()
+		l.clear(total)
+		l.each("x_len", func() {
+			v := l.get(x)
+			l.op("VSUBPS", mean, v, v)
+			l.keep(v)
+			l.op("VFMADD231PS", v, v, total)
+			l.drop(v)
+		})
+		l.fold(total)
+		l.op("VMOVSS", total.as(16), l.argument("total"))
+	})
+
+	f.perLevel("axpy", "(y []float32, a float32, x []float32)", "is axpy with fused multiply-add.", func(l *lanes) {
+		y, x, a := l.load("y_base"), l.load("x_base"), l.parameter("a")
+		l.each("y_len", func() {
+			v, w := l.get(y), l.get(x)
+			l.op("VFMADD231PS", a, w, v)
+			l.drop(w)
+			l.put(v, y)
+		})
+	})
+
+	f.perLevel("firstNotFinite", "(x []float32) (index int)", "is firstNotFinite.", func(l *lanes) {
+		x, bits := l.load("x_base"), l.general()
+		found := label("found")
+		l.each("x_len", func() {
+			v := l.get(x)
+			l.op("VSUBPS", v, v, v) // not 0 but a NaN
+			const unordered = 3
+			if l.wide() {
+				l.op("VCMPPS", unordered, v, v, spare)
+				l.op("KMOVW", spare, bits)
+			} else {
+				l.op("VCMPPS", unordered, v, v, v)
+				l.op("VMOVMSKPS", v, bits)
+			}
+			l.op("TESTL", bits, bits)
+			l.op("JNZ", found)
+			l.drop(v)
+		})
+		l.op("MOVQ", -1, l.argument("index"))
+		l.op("VZEROUPPER")
+		l.op("RET")
+		l.mark(found)
+		l.op("BSFL", bits, bits)
+		l.op("ADDQ", l.index, bits)
+		l.op("MOVQ", bits, l.argument("index"))
+	})
+	return f
+}
+
+// roundings makes the conversions to bfloat16.
+func roundings() *file {
+	f := &file{name: "round", arch: "amd64"}
+
+	f.perLevel("round", "(x []float32)", "is rounding.slice for bfloat16.", func(l *lanes) {
+		x, r := l.load("x_base"), newRounder(l, true)
+		l.each("x_len", func() {
+			v := l.get(x)
+			r.round(l, v)
+			l.put(v, x)
+		})
+	})
+
+	// The stores are half as wide as the loads, for which AVX2 has no mask.
+	f.perLevel("narrow", "(dst *uint16, src *float32, blocks int)", "is narrow for blocks of 32 numbers; blocks must be positive.", func(l *lanes) {
+		dst, src, blocks := l.load("dst"), l.load("src"), l.load("blocks")
+		r := newRounder(l, true)
+		l.times("block", blocks, 1, func() {
+			for i := range 32 / l.count() {
+				v := l.vector()
+				l.op("VMOVUPS", at(src, i*l.bytes), v)
+				r.round(l, v)
+				l.op("VPSRLD", 16, v, v)
+				if l.wide() {
+					l.op("VPMOVDW", v, at(dst, i*l.bytes/2))
+				} else {
+					high := l.vector()
+					l.op("VEXTRACTI128", 1, v, high.as(16))
+					l.op("VPACKUSDW", high.as(16), v.as(16), v.as(16))
+					l.op("VMOVDQU", v.as(16), at(dst, i*l.bytes/2))
+					l.drop(high)
+				}
+				l.drop(v)
+			}
+			l.op("ADDQ", 64, dst)
+			l.op("ADDQ", 128, src)
+		})
+	})
+	return f
+}
