@@ -114,7 +114,7 @@ func TestPackPanel(t *testing.T) {
 							want := make([]float32, len(got))
 							for i := range want {
 								if r := row + i%panelColumns; r < rows {
-									want[i] = w.row(r, make([]float32, width))[from+i/panelColumns]
+									want[i] = w.row(r, make([]float32, width), &k)[from+i/panelColumns]
 								}
 							}
 							same(t, fmt.Sprintf("%d x %d, bfloat16 %v, from %d, %d", rows, width, w.bits != nil, row, from), got, want)
