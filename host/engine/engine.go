@@ -26,6 +26,7 @@ type Options struct {
 	ModelDir  string // "" is the built-in demonstration model
 	Device    string // "auto", "cpu", "cuda", "cuda:N"; "" is "auto"
 	Threads   int    // 0: as many as the machine offers
+	Songs     int    // sung at once; 0 is defaultSongs
 	Precision string // "fp32", "mixed", "bf16"; "" is "mixed", as the published server runs
 	Logger    *slog.Logger
 	Progress  func(LoadProgress) // called during Open, from one goroutine
@@ -58,8 +59,11 @@ type Info struct {
 	Warnings []string // of loading: a raised precision, ...
 }
 
-// Engine owns a device and a loaded model. Its methods are safe for concurrent
-// use; songs are made one at a time, in the order of the calls.
+// Engine owns a device and a loaded model. Its methods are safe for concurrent use.
+//
+// Two goroutines do the work. One runs the frame loop over all songs that are being
+// sung, the other renders windows, one at a time, the earliest of each song first. A
+// song is in the hands of either, both or, between two windows, none.
 type Engine struct {
 	log       *slog.Logger
 	info      Info
@@ -69,17 +73,30 @@ type Engine struct {
 	tokenizer *tokenizer.Tokenizer
 	model     *music3.Model
 	loop      *music3.FrameLoop
+	renderer  *music3.Renderer
+	songs     int // sung at once
+	positions int // of the frame loop's cache
 	rates     rates
 
-	turn             chan struct{} // holds a token while no song runs
-	waiting, running atomic.Int64
-	lastProgress     atomic.Int64 // Unix nanoseconds
+	lastProgress atomic.Int64 // Unix nanoseconds
+
+	mu       sync.Mutex
+	waiting  []*singing // for a place in the frame loop, in order
+	singers  []*singing // in the frame loop
+	all      []*singing // that are not over, in order of arrival
+	framesGo *sync.Cond // a song arrived, or the engine closes
+	windowGo *sync.Cond // a window may be ready, or the engine closes
 
 	closing   context.Context // ends when Close is called
 	stop      context.CancelCauseFunc
+	workers   sync.WaitGroup
 	closeOnce sync.Once
 	closeErr  error
 }
+
+// defaultSongs is how many songs share a frame step unless told otherwise: on a
+// processor, frames are bound by memory reads, which more songs share.
+const defaultSongs = 4
 
 // ErrClosed is the cause of songs that Close ended.
 var ErrClosed = errors.New("the engine is shutting down")
@@ -87,7 +104,11 @@ var ErrClosed = errors.New("the engine is shutting down")
 // Open loads a model. It returns early when ctx ends.
 func Open(ctx context.Context, o Options) (e *Engine, err error) {
 	start := time.Now()
-	e = &Engine{log: o.Logger, turn: make(chan struct{}, 1)}
+	e = &Engine{log: o.Logger, songs: o.Songs}
+	e.framesGo, e.windowGo = sync.NewCond(&e.mu), sync.NewCond(&e.mu)
+	if e.songs == 0 {
+		e.songs = defaultSongs
+	}
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)
 	}
@@ -123,14 +144,19 @@ func Open(ctx context.Context, o Options) (e *Engine, err error) {
 	if e.model, err = music3.Load(ctx, e.device, e.ck, precision, e.loadProgress(o.Progress)); err != nil {
 		return e, err
 	}
-	if e.loop, err = e.model.NewFrameLoop(1); err != nil {
+	e.positions = e.kvPositions()
+	if e.loop, err = e.model.NewFrameLoop(e.songs, e.positions); err != nil {
+		return e, err
+	}
+	if e.renderer, err = e.model.NewRenderer(); err != nil {
 		return e, err
 	}
 	if o.Progress != nil {
 		o.Progress(LoadProgress{Bytes: e.ck.Bytes(), Total: e.ck.Bytes(), Done: true})
 	}
 	e.describe(o.ModelDir == "", precision, time.Since(start))
-	e.turn <- struct{}{}
+	e.workers.Go(e.runFrames)
+	e.workers.Go(e.runWindows)
 	e.log.Info("model loaded", "name", e.info.Name, "precision", e.info.Precision, "device", e.info.Device, "seconds", e.info.LoadTime.Seconds())
 	return e, nil
 }
@@ -150,6 +176,17 @@ func (e *Engine) choosePrecision(asked string) (music3.Precision, error) {
 			"precision raised from %s to %s: this checkpoint's acoustic stages need %s", p, raised, e.manifest.AcousticPrecision))
 	}
 	return raised, nil
+}
+
+// kvPositions sizes the frame loop's cache: room for the longest songs, but no more
+// than half of the memory that is free, and at least one longest song.
+func (e *Engine) kvPositions() int {
+	longest := 2*e.ck.Config.LanguageModel.MaxPositions + maxPromptTokens
+	want := e.songs * longest
+	if free := e.device.Memory().Free; free > 0 {
+		want = min(want, int(float64(longest)*float64(free/2)/float64(e.model.KVBytes(longest))))
+	}
+	return max(want, longest)
 }
 
 // loadTokenizer reads the tokenizer, which must have the prompt's control tokens.
@@ -230,9 +267,11 @@ func (e *Engine) Defaults() Request {
 // error when there is none.
 func (e *Engine) Frames(seconds float64) (int, error) { return e.model.Frames(seconds) }
 
-// Busy reports the songs waiting and running.
+// Busy reports the songs that wait for a place and those that are being made.
 func (e *Engine) Busy() (waiting, running int) {
-	return int(e.waiting.Load()), int(e.running.Load())
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.waiting), len(e.all) - len(e.waiting)
 }
 
 // LastProgress is the time of the last frame, step or block, for health checks;
@@ -244,21 +283,35 @@ func (e *Engine) LastProgress() time.Time {
 	return time.Time{}
 }
 
-// Close ends the running song at its next frame, step or block, and frees the
-// device and the mapping.
+// Close ends all songs at their next frame, step or block, and frees the device and
+// the mapping.
 func (e *Engine) Close() error {
 	e.closeOnce.Do(func() {
 		e.stop(ErrClosed)
+		e.mu.Lock()
+		e.framesGo.Broadcast()
+		e.windowGo.Broadcast()
+		e.mu.Unlock()
+		e.workers.Wait()
+		e.mu.Lock()
+		for len(e.all) > 0 {
+			e.windowGo.Wait()
+		}
+		e.mu.Unlock()
+		var errs []error
+		if e.renderer != nil {
+			errs = append(errs, e.renderer.Close())
+		}
 		if e.loop != nil {
-			<-e.turn
-			e.closeErr = errors.Join(e.closeErr, e.loop.Close())
+			errs = append(errs, e.loop.Close())
 		}
 		if e.device != nil {
-			e.closeErr = errors.Join(e.closeErr, e.device.Close())
+			errs = append(errs, e.device.Close())
 		}
 		if e.ck != nil {
-			e.closeErr = errors.Join(e.closeErr, e.ck.Close())
+			errs = append(errs, e.ck.Close())
 		}
+		e.closeErr = errors.Join(errs...)
 	})
 	return e.closeErr
 }

@@ -50,6 +50,8 @@ func (s *singing) report(p Progress) {
 	p.MaxFrames = s.r.MaxFrames
 	p.Elapsed = now.Sub(s.start)
 	p.ETA = s.eta(p)
+	s.reporting.Lock()
+	defer s.reporting.Unlock()
 	s.r.Progress(p)
 }
 
@@ -58,34 +60,27 @@ func (s *singing) report(p Progress) {
 func (s *singing) eta(p Progress) time.Duration {
 	r := &s.e.rates
 	frame, flow, vocoder := r.frame.get(), r.flow.get(), r.vocoder.get()
-	frames, left := s.r.MaxFrames, 0.0
-	switch p.Stage {
-	case StageFlow, StageVocoder:
-		frames = p.Frames
-	case StageAR:
-		if p.Frames > 0 && frame == 0 {
-			frame = (p.Elapsed - s.spent[StagePrompt] - s.spent[StageQueue]).Seconds() / float64(p.Frames)
-		}
-		left = float64(frames-p.Frames) * frame
-	default:
-		left = float64(frames) * frame
-	}
 	if frame == 0 || flow == 0 || vocoder == 0 {
 		return 0
 	}
-	for _, w := range music3.Windows(s.e.model.Config.ConditionEncoder, frames) {
-		steps, blocks := 1.0, 1.0 // of this window still to do
-		switch done := p.Fraction*float64(p.Windows) - float64(w.Index); {
-		case p.Windows == 0 || done <= 0:
-		case p.Stage == StageFlow:
-			steps = max(0, 1-done)
-		case p.Stage == StageVocoder:
-			steps, blocks = 0, max(0, 1-done)
-		}
-		if p.Windows > 0 && w.Index < p.Window {
-			continue
-		}
-		left += float64(w.Latents) * (steps*flow*float64(s.r.Steps) + blocks*vocoder)
+	s.e.mu.Lock()
+	sung, total, window := s.frames, s.r.MaxFrames, s.window
+	if s.sung {
+		total = s.frames
 	}
-	return time.Duration(left * float64(time.Second))
+	s.e.mu.Unlock()
+	left := float64(total-sung) * frame
+	windows := music3.Windows(s.e.model.Config.ConditionEncoder, total)
+	for _, w := range windows[min(window, len(windows)):] {
+		left += float64(w.Latents) * (flow*float64(s.r.Steps) + vocoder)
+	}
+	if window < len(windows) && (p.Stage == StageFlow || p.Stage == StageVocoder) {
+		w, done := windows[window], p.Fraction*float64(len(windows))-float64(window)
+		latents := float64(w.Latents) * min(max(done, 0), 1)
+		left -= latents * flow * float64(s.r.Steps)
+		if p.Stage == StageVocoder {
+			left -= latents*vocoder + (float64(w.Latents)-latents)*flow*float64(s.r.Steps)
+		}
+	}
+	return time.Duration(max(left, 0) * float64(time.Second))
 }

@@ -42,9 +42,15 @@ type Request struct {
 	// Trace, when set, receives every stage's tensors as they are computed, under the
 	// names of docs/numerics.md. The data is only valid during the call.
 	Trace func(t TraceTensor) error
-	// Progress, when set, is called from the engine's goroutine after every frame, flow
-	// step and vocoder block. It must return quickly.
+	// Progress, when set, is called after every frame, flow step and vocoder block, one
+	// call at a time. It must return quickly. Frames and windows of a song overlap.
 	Progress func(Progress)
+	// Sink, when set, receives the samples of each window, left and right, as soon as
+	// they are final, from the goroutine that called Sing; Song.Samples stays empty. An
+	// error ends the song. A slow sink delays nobody else.
+	Sink func(samples [2][]float32) error
+	// Finish, when closed, ends the song with what was sung so far.
+	Finish <-chan struct{}
 }
 
 // TraceTensor is one recorded tensor; exactly one of F32, BF16 and I32 is set.
@@ -107,7 +113,7 @@ const (
 
 // Song is a finished song.
 type Song struct {
-	Samples      [2][]float32 // left and right, in [-1, 1]
+	Samples      [2][]float32 // left and right, in [-1, 1]; empty with a Sink
 	SampleRate   int          // Hz
 	Seed         uint64
 	PromptTokens int

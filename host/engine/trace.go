@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sync"
 
 	"skald/host/compute"
 	"skald/host/music3"
@@ -20,7 +21,8 @@ const (
 // tracer collects the frame loop's numbers and hands out all tensors of a song under
 // the names that docs/numerics.md lists.
 type tracer struct {
-	s *singing
+	s     *singing
+	calls sync.Mutex // one at a time: frames and windows overlap
 
 	prefill, lmHidden, semanticLogits, depthHidden, depthLogits []float32
 	codes                                                       []int32
@@ -153,7 +155,7 @@ func (t *tracer) waveform(samples [2][]float32) error {
 }
 
 func (t *tracer) ints(name string, v []int32, shape ...int) error {
-	return t.s.r.Trace(TraceTensor{Name: name, Shape: shape, I32: v})
+	return t.emit(TraceTensor{Name: name, Shape: shape, I32: v})
 }
 
 // tensor hands out a tensor in its own type; values of a BF16 one are bfloat16
@@ -162,11 +164,17 @@ func (t *tracer) tensor(name string, shape []int, v []float32, d compute.DType) 
 	x := TraceTensor{Name: name, Shape: shape}
 	if d != compute.BF16 {
 		x.F32 = v
-		return t.s.r.Trace(x)
+		return t.emit(x)
 	}
 	x.BF16 = make([]uint16, len(v))
 	for i, f := range v {
 		x.BF16[i] = uint16(math.Float32bits(f) >> 16)
 	}
+	return t.emit(x)
+}
+
+func (t *tracer) emit(x TraceTensor) error {
+	t.calls.Lock()
+	defer t.calls.Unlock()
 	return t.s.r.Trace(x)
 }

@@ -1,10 +1,10 @@
 package music3
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"skald/host/compute"
 )
@@ -77,9 +77,15 @@ type recordingKey struct {
 	torch bool
 }
 
-// NewFrameLoop allocates for `voices` voices at once, each of up to the model's
-// positions.
-func (m *Model) NewFrameLoop(voices int) (*FrameLoop, error) {
+// KVBytes is the memory of a KV cache for n positions of the language model.
+func (m *Model) KVBytes(positions int) int64 {
+	return m.lm.kvConfig(blocksFor(positions)).Bytes()
+}
+
+// NewFrameLoop allocates for `voices` voices at once, whose prompts and frames share a
+// cache of the given number of positions. A song takes about two positions for each of
+// its prompt's tokens and frames.
+func (m *Model) NewFrameLoop(voices, positions int) (*FrameLoop, error) {
 	l := &FrameLoop{device: m.dev, lm: m.lm, depth: m.depth, voices: voices, recordings: map[recordingKey]compute.Recording{}}
 	var err error
 	if l.queue, err = m.dev.NewQueue(); err != nil {
@@ -90,8 +96,7 @@ func (m *Model) NewFrameLoop(voices int) (*FrameLoop, error) {
 	rows, books, hidden := 2*voices, m.depth.cfg.Codebooks, lm.HiddenSize
 	perSequence := blocksFor(lm.MaxPositions)
 
-	// Each voice's two sequences, and the shared prefix.
-	cache, err := m.dev.NewKVCache(m.lm.kvConfig((rows + 1) * perSequence))
+	cache, err := m.dev.NewKVCache(m.lm.kvConfig(blocksFor(positions)))
 	if err != nil {
 		return nil, fmt.Errorf("music3: KV cache of the language model: %w", err)
 	}
@@ -179,102 +184,94 @@ func (l *FrameLoop) Close() error {
 	return errors.Join(errs...)
 }
 
-// Start computes both prompts [P] of a voice. It reserves the cache positions that
-// MaxFrames can need.
-func (l *FrameLoop) Start(ctx context.Context, v *Voice, conditional, unconditional []int32) (err error) {
-	defer func() {
-		if err != nil {
-			l.Release(v)
-		}
-	}()
+// Fits tells whether a song's cache positions can be reserved now, and whether they
+// could if no other song were there.
+func (l *FrameLoop) Fits(promptTokens, frames int) (now, ever bool) {
+	whole := blocksFor(promptTokens + frames + 1)
+	prefix := blocksFor(promptTokens - 2)
+	need := whole + whole - (promptTokens-2)/kvBlockSize // the unconditional row shares full blocks
+	now = need+max(0, prefix-len(l.prefix.seq.blocks)) <= len(l.pool.free)
+	return now, need+max(prefix, len(l.prefix.seq.blocks)) <= l.pool.cache.Config().Blocks
+}
+
+// Start admits a voice with its two prompts [P]. It reserves the cache positions that
+// MaxFrames can need. The prompts are computed by Prefill.
+func (l *FrameLoop) Start(v *Voice, conditional, unconditional []int32) error {
 	p := len(conditional)
 	if len(unconditional) != p || p < 3 {
 		return fmt.Errorf("music3: prompts of %d and %d tokens, expected two of the same length, at least 3", p, len(unconditional))
+	}
+	if l.prefix.filled == 0 {
+		l.prefix.first = unconditional[0]
+	} else if l.prefix.first != unconditional[0] {
+		return fmt.Errorf("music3: a prompt begins with token %d, others with %d", unconditional[0], l.prefix.first)
 	}
 	a := &allocator{dev: l.device}
 	v.hidden = a.buffer(l.lm.dtype, 2*l.lm.cfg.HiddenSize)
 	if a.err != nil {
 		return a.err
 	}
-	if err := l.startFromPrefix(ctx, v, unconditional); err != nil {
+	v.store = make([]compute.Buffer, (v.MaxFrames+hopFrames-1)/hopFrames)
+	shared := (p - 2) / kvBlockSize
+	err := l.pool.reserve(&l.prefix.seq, p-2)
+	if err == nil {
+		v.seqs[1] = sequence{blocks: slices.Clone(l.prefix.seq.blocks[:shared]), shared: shared}
+		err = errors.Join(l.pool.reserve(&v.seqs[0], p+v.MaxFrames+1), l.pool.reserve(&v.seqs[1], p+v.MaxFrames+1))
+	}
+	if err != nil {
+		l.Retire(v)
+		v.Release()
 		return err
 	}
-	for i := range v.seqs {
-		if err := l.pool.reserve(&v.seqs[i], p+v.MaxFrames+1); err != nil {
-			return err
-		}
-	}
-	var work []placedToken
 	for i, id := range conditional {
-		work = append(work, placedToken{id: id, pos: i, seq: 0})
+		v.prompt = append(v.prompt, placedToken{id: id, pos: i, seq: 0})
 	}
 	for i := p - 2; i < p; i++ {
-		work = append(work, placedToken{id: unconditional[i], pos: i, seq: 1})
-	}
-	last := [2]int{p - 1, p + 1} // rows of work whose hidden states are kept
-	for lo := 0; lo < len(work); lo += prefillRows {
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
-		}
-		hi := min(lo+prefillRows, len(work))
-		out := l.prefillPass(work[lo:hi], v.seqs[0], v.seqs[1])
-		for i, row := range last {
-			if row >= lo && row < hi {
-				l.queue.Copy(l.hiddenRow(v.hidden, i), l.hiddenRow(out, row-lo))
-			}
-		}
+		v.prompt = append(v.prompt, placedToken{id: unconditional[i], pos: i, seq: 1})
 	}
 	v.pos = p
-	if err := l.checkFinite(v.hidden, "the prompt's hidden state"); err != nil {
-		return err
+	return nil
+}
+
+// Prefill computes the next part of a voice's prompts and tells whether all is done.
+// The unconditional prompt is the first token, then fillers, then the last two tokens;
+// what of its filler prefix other songs have computed is taken from them.
+func (l *FrameLoop) Prefill(v *Voice, unconditional []int32) (done bool, err error) {
+	if x, need := &l.prefix, v.pos-2; x.filled < need {
+		var work []placedToken
+		for i := x.filled; i < min(need, x.filled+prefillRows); i++ {
+			work = append(work, placedToken{id: unconditional[i], pos: i})
+		}
+		l.prefillPass(work, x.seq, sequence{})
+		x.filled += len(work)
+		return false, l.queue.Sync()
+	}
+	if v.started == 0 && (v.pos-2)%kvBlockSize != 0 {
+		last := v.seqs[1].shared // the prefix ends within this block, which the voice goes on to write
+		l.queue.CopyBlock(l.pool.cache, int(v.seqs[1].blocks[last]), int(l.prefix.seq.blocks[last]))
+	}
+	lo, hi := v.started, min(v.started+prefillRows, len(v.prompt))
+	out := l.prefillPass(v.prompt[lo:hi], v.seqs[0], v.seqs[1])
+	for i, row := range [2]int{v.pos - 1, len(v.prompt) - 1} { // the last of either prompt
+		if row >= lo && row < hi {
+			l.queue.Copy(l.hiddenRow(v.hidden, i), l.hiddenRow(out, row-lo))
+		}
+	}
+	if v.started = hi; hi < len(v.prompt) {
+		return false, l.queue.Sync()
+	}
+	v.prompt = nil
+	if err := l.checkFinite(v, "the prompt's hidden state"); err != nil || v.end != Singing {
+		return true, err
 	}
 	if v.Observer != nil && v.Observer.Prefill != nil {
 		h := make([]float32, v.hidden.Len())
 		if err := l.queue.Download(h, v.hidden); err != nil {
-			return err
+			return true, err
 		}
 		v.Observer.Prefill(h)
 	}
-	return nil
-}
-
-// startFromPrefix gives the unconditional sequence all but its last two positions
-// from the shared prefix, computing what of that is missing.
-func (l *FrameLoop) startFromPrefix(ctx context.Context, v *Voice, ids []int32) error {
-	need := len(ids) - 2
-	x := &l.prefix
-	if x.first != ids[0] {
-		x.first, x.filled = ids[0], 0
-	}
-	if err := l.pool.reserve(&x.seq, need); err != nil {
-		return err
-	}
-	for x.filled < need {
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
-		}
-		var work []placedToken
-		for i := x.filled; i < min(need, x.filled+prefillRows); i++ {
-			work = append(work, placedToken{id: ids[i], pos: i})
-		}
-		l.prefillPass(work, x.seq, sequence{})
-		if err := l.queue.Sync(); err != nil {
-			return err
-		}
-		x.filled += len(work)
-	}
-	full := need / kvBlockSize
-	s := sequence{blocks: append([]int32(nil), x.seq.blocks[:full]...), shared: full}
-	if need%kvBlockSize != 0 {
-		b, err := l.pool.take()
-		if err != nil {
-			return err
-		}
-		l.queue.CopyBlock(l.pool.cache, int(b), int(x.seq.blocks[full]))
-		s.blocks = append(s.blocks, b)
-	}
-	v.seqs[1] = s
-	return nil
+	return true, nil
 }
 
 // placedToken is a token of a prefill pass; seq is 0 or 1.
@@ -329,22 +326,22 @@ func (l *FrameLoop) hiddenRow(b compute.Buffer, row int) compute.Buffer {
 // Sync waits until every frame sung so far can be rendered.
 func (l *FrameLoop) Sync() error { return l.queue.Sync() }
 
-// Release gives a voice's cache blocks and memory back.
-func (l *FrameLoop) Release(v *Voice) {
-	v.free()
+// Retire gives a voice's place in the cache back. Its frames can still be rendered.
+func (l *FrameLoop) Retire(v *Voice) {
 	for i := range v.seqs {
 		l.pool.release(&v.seqs[i])
 	}
 }
 
-func (l *FrameLoop) checkFinite(b compute.Buffer, what string) error {
-	l.queue.Finite(l.finite, b)
+// checkFinite fails the voice when its newest hidden states are not finite.
+func (l *FrameLoop) checkFinite(v *Voice, what string) error {
+	l.queue.Finite(l.finite, v.hidden)
 	var at [1]int32
 	if err := l.queue.DownloadInts(at[:], l.finite); err != nil {
 		return err
 	}
 	if at[0] != 0 {
-		return &NonFiniteError{What: fmt.Sprintf("%s is not finite at number %d", what, at[0]-1)}
+		v.fail("%s is not finite at number %d", what, at[0]-1)
 	}
 	return nil
 }

@@ -9,7 +9,8 @@ import (
 
 // Step sings one iteration for every voice: a frame, or at first the priming
 // iteration, which is fed back but not heard. Voices that end are marked; the caller
-// drops them. All voices must be singing, and at most as many as the loop has room
+// drops them. A voice whose numbers are not finite fails alone; an error of Step itself
+// is a failure of the device. All voices must be singing, and at most as many as the loop has room
 // for; those with torch's generator and those without may not be mixed.
 func (l *FrameLoop) Step(voices []*Voice) error {
 	if len(voices) == 0 || len(voices) > l.voices {
@@ -24,6 +25,7 @@ func (l *FrameLoop) Step(voices []*Voice) error {
 	if err := l.drawResidual(voices); err != nil {
 		return err
 	}
+	voices = singing(voices)
 	for _, v := range voices {
 		v.iteration++
 		if v.Observer != nil && v.Observer.Codes != nil {
@@ -155,7 +157,7 @@ func (l *FrameLoop) drawSemantic(voices []*Voice) error {
 		}
 		switch {
 		case v.codes[0] < 0:
-			return &NonFiniteError{What: fmt.Sprintf("a semantic logit of frame %d is not finite", v.iteration)}
+			v.fail("a semantic logit of frame %d is not finite", v.iteration)
 		case int(v.codes[0]) == c.AudioCodebookSize:
 			v.end = EndToken
 		}
@@ -206,10 +208,11 @@ func (l *FrameLoop) drawResidual(voices []*Voice) error {
 	for s, v := range voices {
 		for j, c := range v.codes {
 			if c < 0 {
-				return &NonFiniteError{What: fmt.Sprintf("a logit of residual code %d of frame %d is not finite", j, v.iteration)}
+				v.fail("a logit of residual code %d of frame %d is not finite", j, v.iteration)
+				break
 			}
 		}
-		if v.iteration > 0 {
+		if v.iteration > 0 && v.end == Singing {
 			if err := l.keepFrame(v, l.frame.Slice(s*books*h, (s+1)*books*h)); err != nil {
 				return err
 			}

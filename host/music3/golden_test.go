@@ -298,7 +298,7 @@ func (o *operations) depthDecoder() {
 
 // feedback embeds a frame's codes for the language model.
 func (o *operations) feedback(h int) {
-	loop, err := o.model.NewFrameLoop(1)
+	loop, err := o.model.NewFrameLoop(1, 64)
 	if err != nil {
 		o.t.Fatal(err)
 	}

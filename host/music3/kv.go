@@ -57,7 +57,7 @@ func (p *blockPool) reserve(s *sequence, n int) error {
 }
 
 func (p *blockPool) release(s *sequence) {
-	p.free = append(p.free, s.blocks[s.shared:]...)
+	p.free = append(p.free, s.blocks[min(s.shared, len(s.blocks)):]...)
 	*s = sequence{}
 }
 

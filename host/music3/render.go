@@ -2,30 +2,36 @@ package music3
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 
 	"skald/host/compute"
 )
 
-// Renderer is the acoustic half for one song: it turns windows of frames into sound,
-// in order, and hands the end of each window on to the next. It is used by one
+// Renderer is the acoustic half: it turns windows of frames into sound, one at a time,
+// for any number of songs. Its memory is shared by all of them. It is used by one
 // goroutine at a time.
 type Renderer struct {
-	model  *Model
-	queue  compute.Queue
+	model *Model
+	queue compute.Queue
+
+	shape     shape
+	flow      *flowBuffers
+	vocoder   *vocoderBuffers
+	condition conditionBuffers
+}
+
+// shape is what the renderer's memory was made for.
+type shape struct{ frames, latents, batch, steps int }
+
+// Track is one song in the renderer: what its windows have in common and hand on.
+type Track struct {
 	o      RenderOptions
 	steps  []eulerStep
 	guided bool
 
-	flow      *flowBuffers
-	vocoder   *vocoderBuffers
-	condition conditionBuffers
-	frames    int // that condition has room for
-
-	carryLatents, carryCond compute.Buffer // of the previous window
-	carried                 int            // latents in them
+	latents, cond compute.Buffer // carried over from the previous window
+	carried       int            // latents in them
 }
 
 // RenderOptions say how a song is rendered.
@@ -50,25 +56,39 @@ const (
 	StageVocoder
 )
 
-// NewRenderer prepares a song's acoustic half. Buffers are made when the first window
-// tells its length.
-func (m *Model) NewRenderer(o RenderOptions) (*Renderer, error) {
+// NewRenderer makes a renderer. Its memory is taken when the first window tells its
+// length.
+func (m *Model) NewRenderer() (*Renderer, error) {
 	q, err := m.dev.NewQueue()
 	if err != nil {
 		return nil, err
 	}
-	r := &Renderer{model: m, queue: q, o: o, steps: schedule(o.Steps)}
+	return &Renderer{model: m, queue: q}, nil
+}
+
+// NewTrack begins a song.
+func (m *Model) NewTrack(o RenderOptions) (*Track, error) {
+	t := &Track{o: o, steps: schedule(o.Steps), guided: !isClose(o.Guidance, 1)}
 	if m.Precision.Acoustic() == compute.BF16 {
-		r.steps = rounded(r.steps)
+		t.steps = rounded(t.steps)
 	}
-	r.guided = !isClose(o.Guidance, 1)
 	a := &allocator{dev: m.dev}
-	r.carryLatents = a.buffer(m.flow.dtype, carryLatents*m.flow.cfg.InChannels)
-	r.carryCond = a.buffer(m.flow.dtype, carryLatents*m.flow.cfg.ConditionDim)
+	t.latents = a.buffer(m.flow.dtype, carryLatents*m.flow.cfg.InChannels)
+	t.cond = a.buffer(m.flow.dtype, carryLatents*m.flow.cfg.ConditionDim)
 	if a.err != nil {
-		return nil, errors.Join(a.err, r.Close())
+		t.Release()
+		return nil, a.err
 	}
-	return r, nil
+	return t, nil
+}
+
+// Release frees the song's memory.
+func (t *Track) Release() {
+	for _, b := range []compute.Buffer{t.latents, t.cond} {
+		if b != nil {
+			b.Free()
+		}
+	}
 }
 
 // isClose is Python's math.isclose with its default relative tolerance.
@@ -76,14 +96,9 @@ func isClose(a, b float64) bool {
 	return math.Abs(a-b) <= 1e-9*max(math.Abs(a), math.Abs(b))
 }
 
-// Close frees the song's acoustic memory.
+// Close frees the renderer's memory.
 func (r *Renderer) Close() error {
 	r.freeBuffers()
-	for _, b := range []compute.Buffer{r.carryLatents, r.carryCond} {
-		if b != nil {
-			b.Free()
-		}
-	}
 	return r.queue.Close()
 }
 
@@ -100,43 +115,47 @@ func (r *Renderer) freeBuffers() {
 			b.Free()
 		}
 	}
-	r.flow, r.vocoder, r.condition = nil, nil, conditionBuffers{}
+	r.flow, r.vocoder, r.condition, r.shape = nil, nil, conditionBuffers{}, shape{}
 }
 
-// fit makes the buffers fit a window.
-func (r *Renderer) fit(w Window) error {
-	if r.flow != nil && r.flow.length == w.Latents && r.frames == w.End-w.Start {
+// fit makes the memory fit a window; most windows have the same shape.
+func (r *Renderer) fit(t *Track, w Window) error {
+	want := shape{frames: w.End - w.Start, latents: w.Latents, batch: 1, steps: t.o.Steps}
+	if t.guided {
+		want.batch = 2
+	}
+	if r.shape == want {
 		return nil
 	}
 	r.freeBuffers()
-	m, a, batch := r.model, &allocator{dev: r.model.dev}, 1
-	if r.guided {
-		batch = 2
-	}
-	r.frames = w.End - w.Start
-	r.condition = m.cond.newBuffers(a, r.frames)
-	r.flow = m.flow.newBuffers(a, w.Latents, batch, r.o.Steps)
-	r.vocoder = m.voc.newBuffers(a, w.Latents)
+	m, a := r.model, &allocator{dev: r.model.dev}
+	r.condition = m.cond.newBuffers(a, want.frames)
+	r.flow = m.flow.newBuffers(a, want.latents, want.batch, want.steps)
+	r.vocoder = m.voc.newBuffers(a, want.latents)
 	if a.err != nil {
 		return a.err
 	}
-	return m.flow.timeTokens(r.queue, a, r.flow, r.steps)
+	if err := m.flow.timeTokens(r.queue, a, r.flow, t.steps); err != nil {
+		return err
+	}
+	r.shape = want
+	return nil
 }
 
-// Denoise turns one window of a voice's frames into latents. Windows must come in
-// order, each followed by Decode.
-func (r *Renderer) Denoise(ctx context.Context, v *Voice, w Window) error {
-	if err := r.fit(w); err != nil {
+// Denoise turns one window of a voice's frames into latents. A song's windows must come
+// in order, each followed at once by its Decode.
+func (r *Renderer) Denoise(ctx context.Context, t *Track, v *Voice, w Window) error {
+	if err := r.fit(t, w); err != nil {
 		return err
 	}
-	if err := r.encodeCondition(v, w); err != nil {
+	if err := r.encodeCondition(t, v, w); err != nil {
 		return err
 	}
-	return r.denoise(ctx, w)
+	return r.denoise(ctx, t, w)
 }
 
 // encodeCondition computes the window's condition and splices in the carried one.
-func (r *Renderer) encodeCondition(v *Voice, w Window) error {
+func (r *Renderer) encodeCondition(t *Track, v *Voice, w Window) error {
 	m, q, b := r.model, r.queue, r.flow
 	width := m.cond.cfg.Layers * m.cond.cfg.HiddenDim
 	for f := w.Start; f < w.End; {
@@ -146,64 +165,64 @@ func (r *Renderer) encodeCondition(v *Voice, w Window) error {
 		f += n
 	}
 	m.cond.forward(q, b.cond, r.condition, w.End-w.Start)
-	if n := min(r.carried, w.Latents) * m.flow.cfg.ConditionDim; n > 0 {
-		q.Copy(b.cond.Slice(0, n), r.carryCond.Slice(0, n))
+	if n := min(t.carried, w.Latents) * m.flow.cfg.ConditionDim; n > 0 {
+		q.Copy(b.cond.Slice(0, n), t.cond.Slice(0, n))
 	}
 	m.flow.setCondition(q, b)
-	return r.trace(w, "cond", b.cond, w.Latents, m.flow.cfg.ConditionDim, false)
+	return r.trace(t, w, "cond", b.cond, w.Latents, m.flow.cfg.ConditionDim, false)
 }
 
 // denoise draws the window's noise and takes all Euler steps.
-func (r *Renderer) denoise(ctx context.Context, w Window) error {
+func (r *Renderer) denoise(ctx context.Context, t *Track, w Window) error {
 	m, q, b := r.model, r.queue, r.flow
 	x := m.flow.cfg.InChannels
 	noise := make([]float32, x*w.Latents)
-	r.o.Noise(w.Index, noise)
+	t.o.Noise(w.Index, noise)
 	q.Upload(b.x, transpose(noise, x, w.Latents))
-	if err := r.trace(w, "noise", b.x, w.Latents, x, true); err != nil {
+	if err := r.trace(t, w, "noise", b.x, w.Latents, x, true); err != nil {
 		return err
 	}
-	overlap := min(r.carried, w.Latents) * x
+	overlap := min(t.carried, w.Latents) * x
 	if overlap > 0 {
 		q.Copy(b.noise.Slice(0, overlap), b.x.Slice(0, overlap))
 	}
-	for k, s := range r.steps {
+	for k, s := range t.steps {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
 		if overlap > 0 {
-			q.Blend(b.x.Slice(0, overlap), b.noise.Slice(0, overlap), r.carryLatents.Slice(0, overlap), s.noiseWeight, s.t)
+			q.Blend(b.x.Slice(0, overlap), b.noise.Slice(0, overlap), t.latents.Slice(0, overlap), s.noiseWeight, s.t)
 		}
 		m.flow.forward(q, b, k)
 		var unconditional compute.Buffer
-		if r.guided {
+		if t.guided {
 			unconditional = b.velocityNil
 		}
-		q.EulerStep(b.x, b.velocity, unconditional, float32(r.o.Guidance), s.dt)
+		q.EulerStep(b.x, b.velocity, unconditional, float32(t.o.Guidance), s.dt)
 		if k == 0 {
-			if err := r.traceFirstStep(w); err != nil {
+			if err := r.traceFirstStep(t, w); err != nil {
 				return err
 			}
 		}
 		if err := q.Sync(); err != nil {
 			return err
 		}
-		r.o.Progress(StageFlow, w.Index, k+1, len(r.steps))
+		t.o.Progress(StageFlow, w.Index, k+1, len(t.steps))
 	}
 	if overlap > 0 {
-		q.Copy(b.x.Slice(0, overlap), r.carryLatents.Slice(0, overlap))
+		q.Copy(b.x.Slice(0, overlap), t.latents.Slice(0, overlap))
 	}
 	if err := r.checkFinite(b); err != nil {
 		return fmt.Errorf("window %d: %w", w.Index, err)
 	}
-	if err := r.trace(w, "latents", b.x, w.Latents, x, true); err != nil {
+	if err := r.trace(t, w, "latents", b.x, w.Latents, x, true); err != nil {
 		return err
 	}
 	lo, hi := carrySpan(w.Latents)
-	if r.carried = hi - lo; r.carried > 0 {
+	if t.carried = hi - lo; t.carried > 0 {
 		c := m.flow.cfg.ConditionDim
-		q.Copy(r.carryLatents.Slice(0, r.carried*x), b.x.Slice(lo*x, hi*x))
-		q.Copy(r.carryCond.Slice(0, r.carried*c), b.cond.Slice(lo*c, hi*c))
+		q.Copy(t.latents.Slice(0, t.carried*x), b.x.Slice(lo*x, hi*x))
+		q.Copy(t.cond.Slice(0, t.carried*c), b.cond.Slice(lo*c, hi*c))
 	}
 	return q.Sync()
 }
@@ -220,28 +239,28 @@ func (r *Renderer) checkFinite(b *flowBuffers) error {
 	return nil
 }
 
-func (r *Renderer) traceFirstStep(w Window) error {
+func (r *Renderer) traceFirstStep(t *Track, w Window) error {
 	b, x := r.flow, r.model.flow.cfg.InChannels
-	if err := r.trace(w, "velocity_cond", b.velocity, w.Latents, x, true); err != nil {
+	if err := r.trace(t, w, "velocity_cond", b.velocity, w.Latents, x, true); err != nil {
 		return err
 	}
-	if r.guided {
-		if err := r.trace(w, "velocity_uncond", b.velocityNil, w.Latents, x, true); err != nil {
+	if t.guided {
+		if err := r.trace(t, w, "velocity_uncond", b.velocityNil, w.Latents, x, true); err != nil {
 			return err
 		}
 	}
-	return r.trace(w, "latents_step1", b.x, w.Latents, x, true)
+	return r.trace(t, w, "latents_step1", b.x, w.Latents, x, true)
 }
 
 // Decode runs the vocoder over the latents that Denoise left and returns the window's
 // samples, left and right, before cropping.
-func (r *Renderer) Decode(ctx context.Context, w Window) (wave [2][]float32, err error) {
+func (r *Renderer) Decode(ctx context.Context, t *Track, w Window) (wave [2][]float32, err error) {
 	m, q := r.model, r.queue
 	err = m.voc.forward(q, r.vocoder, r.flow.x, w.Latents, func(done, blocks int) error {
 		if err := q.Sync(); err != nil {
 			return err
 		}
-		r.o.Progress(StageVocoder, w.Index, done, blocks)
+		t.o.Progress(StageVocoder, w.Index, done, blocks)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -255,8 +274,8 @@ func (r *Renderer) Decode(ctx context.Context, w Window) (wave [2][]float32, err
 	if err := q.Download(both, r.vocoder.wave); err != nil {
 		return wave, err
 	}
-	if r.o.Trace != nil {
-		if err := r.o.Trace(fmt.Sprintf("window%d.wave", w.Index), []int{2, n}, both, m.voc.dtype); err != nil {
+	if t.o.Trace != nil {
+		if err := t.o.Trace(fmt.Sprintf("window%d.wave", w.Index), []int{2, n}, both, m.voc.dtype); err != nil {
 			return wave, err
 		}
 	}
@@ -265,8 +284,8 @@ func (r *Renderer) Decode(ctx context.Context, w Window) (wave [2][]float32, err
 
 // trace shows a buffer [rows, cols], transposed when the reference holds channels
 // first.
-func (r *Renderer) trace(w Window, name string, b compute.Buffer, rows, cols int, flip bool) error {
-	if r.o.Trace == nil {
+func (r *Renderer) trace(t *Track, w Window, name string, b compute.Buffer, rows, cols int, flip bool) error {
+	if t.o.Trace == nil {
 		return nil
 	}
 	v := make([]float32, rows*cols)
@@ -276,5 +295,5 @@ func (r *Renderer) trace(w Window, name string, b compute.Buffer, rows, cols int
 	if flip {
 		v, rows, cols = transpose(v, rows, cols), cols, rows
 	}
-	return r.o.Trace(fmt.Sprintf("window%d.%s", w.Index, name), []int{rows, cols}, v, r.model.flow.dtype)
+	return t.o.Trace(fmt.Sprintf("window%d.%s", w.Index, name), []int{rows, cols}, v, r.model.flow.dtype)
 }

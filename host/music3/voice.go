@@ -17,12 +17,17 @@ type Voice struct {
 
 	seqs      [2]sequence
 	pos       int            // of the next row
+	prompt    []placedToken  // rows of the prompts not yet computed
+	started   int            // rows of the prompts computed
 	hidden    compute.Buffer // [2, H], the newest post-norm hidden states
 	iteration int
 	frames    int
-	store     []compute.Buffer // the frames' hidden states, hopFrames to a buffer
-	codes     []int32
-	end       End
+	// The frames' hidden states, hopFrames to a buffer. Its length never changes, so that
+	// earlier frames can be rendered while later ones are sung.
+	store []compute.Buffer
+	codes []int32
+	end   End
+	err   error
 }
 
 // End says whether and why a voice stopped.
@@ -34,6 +39,7 @@ const (
 	EndToken     // the model drew the end token
 	EndLength
 	EndCaller // Finish was called
+	EndFailed // see Err
 )
 
 // Frames is the number of frames sung so far.
@@ -44,6 +50,14 @@ func (v *Voice) Iterations() int { return v.iteration }
 
 // End tells whether the voice still sings.
 func (v *Voice) End() End { return v.end }
+
+// Err is why a voice failed: a *NonFiniteError.
+func (v *Voice) Err() error { return v.err }
+
+// fail ends the voice alone; the others sing on.
+func (v *Voice) fail(format string, args ...any) {
+	v.end, v.err = EndFailed, &NonFiniteError{What: fmt.Sprintf(format, args...)}
+}
 
 // Finish ends the voice with what was sung so far.
 func (v *Voice) Finish() {
@@ -71,9 +85,9 @@ func (l *FrameLoop) keepFrame(v *Voice, frame compute.Buffer) error {
 		if err != nil {
 			return fmt.Errorf("music3: memory for the hidden states of frames %d to %d: %w", v.frames, v.frames+hopFrames-1, err)
 		}
-		v.store = append(v.store, b)
+		v.store[v.frames/hopFrames] = b
 	}
-	l.queue.Copy(v.store[len(v.store)-1].Slice(at*width, (at+1)*width), frame)
+	l.queue.Copy(v.store[v.frames/hopFrames].Slice(at*width, (at+1)*width), frame)
 	return nil
 }
 
@@ -83,11 +97,20 @@ func (l *FrameLoop) Frame(v *Voice, i int, dst []float32) error {
 	return l.queue.Download(dst, v.store[i/hopFrames].Slice(at, at+len(dst)))
 }
 
-// free gives the voice's own memory back.
-func (v *Voice) free() {
-	for _, b := range v.store {
-		b.Free()
+// Forget frees the hidden states of all frames before frame i, once no window needs
+// them; whole pieces only.
+func (v *Voice) Forget(i int) {
+	for k := range v.store[:min(i/hopFrames, len(v.store))] {
+		if v.store[k] != nil {
+			v.store[k].Free()
+			v.store[k] = nil
+		}
 	}
+}
+
+// Release frees the memory of a voice that nothing uses any more.
+func (v *Voice) Release() {
+	v.Forget(len(v.store) * hopFrames)
 	if v.hidden != nil {
 		v.hidden.Free()
 	}

@@ -21,6 +21,9 @@ type Window struct {
 	Right      int // samples to drop at the end
 }
 
+// Hop is the number of frames to the start of the next window.
+func (w Window) Hop() int { return hopFrames }
+
 // Windows cuts a song of the given number of frames. Neighbours overlap by half; the
 // last may be shorter.
 func Windows(c checkpoint.ConditionEncoder, frames int) []Window {
@@ -42,6 +45,23 @@ func Windows(c checkpoint.ConditionEncoder, frames int) []Window {
 		out[k] = w
 	}
 	return out
+}
+
+// ReadyWindow returns window k of a song that has sung some frames, if it can be
+// rendered: all windows of a song that has ended, and before that those that are known
+// to be full and not the last, once a frame beyond their end is sung.
+func ReadyWindow(c checkpoint.ConditionEncoder, k, frames int, ended bool) (w Window, last, ok bool) {
+	if !ended {
+		end := k*hopFrames + windowFrames
+		if frames <= end {
+			return Window{}, false, false
+		}
+	}
+	all := Windows(c, frames)
+	if k >= len(all) {
+		return Window{}, false, false
+	}
+	return all[k], ended && k == len(all)-1, true
 }
 
 // carrySpan is the span of a window's latents that the next window begins with.

@@ -40,7 +40,12 @@ func TestSeams(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := randomVoice(t, m, longest)
-	r, err := m.NewRenderer(RenderOptions{
+	r, err := m.NewRenderer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	track, err := m.NewTrack(RenderOptions{
 		Steps: 1, Guidance: 1, // one pass: the seams do not depend on it
 		Noise:    func(window int, dst []float32) { rng.Normals(1, uint32(window), dst) },
 		Progress: func(RenderStage, int, int, int) {},
@@ -48,12 +53,12 @@ func TestSeams(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
+	defer track.Release()
 	render := func(w Window) [2][]float32 {
-		if err := r.Denoise(context.Background(), v, w); err != nil {
+		if err := r.Denoise(context.Background(), track, v, w); err != nil {
 			t.Fatal(err)
 		}
-		wave, err := r.Decode(context.Background(), w)
+		wave, err := r.Decode(context.Background(), track, w)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,8 +69,8 @@ func TestSeams(t *testing.T) {
 	worst := 0.0
 	var before [2][]float32 // the full window before the last
 	for last := 0; last*hopFrames < longest-hopFrames; last++ {
-		carried := r.carried
-		latents, cond := download(t, r.queue, r.carryLatents), download(t, r.queue, r.carryCond)
+		carried := track.carried
+		latents, cond := download(t, r.queue, track.latents), download(t, r.queue, track.cond)
 		lo, hi := last*hopFrames+hopFrames+1, last*hopFrames+windowFrames
 		if last == 0 {
 			lo = 1
@@ -75,9 +80,9 @@ func TestSeams(t *testing.T) {
 			if len(windows) != last+1 {
 				t.Fatalf("%d frames have %d windows, expected %d", frames, len(windows), last+1)
 			}
-			r.carried = carried
-			r.queue.Upload(r.carryLatents, latents)
-			r.queue.Upload(r.carryCond, cond)
+			track.carried = carried
+			r.queue.Upload(track.latents, latents)
+			r.queue.Upload(track.cond, cond)
 			wave := render(windows[last])
 			examined++
 			kept := [2][]float32{wave[0][windows[last].Left:], wave[1][windows[last].Left:]}
@@ -91,9 +96,9 @@ func TestSeams(t *testing.T) {
 				worst = max(worst, seamDifference(before, wave, windows[last-1], windows[last], m.Config.ConditionEncoder.OutputHopLength))
 			}
 		}
-		r.carried = carried
-		r.queue.Upload(r.carryLatents, latents)
-		r.queue.Upload(r.carryCond, cond)
+		track.carried = carried
+		r.queue.Upload(track.latents, latents)
+		r.queue.Upload(track.cond, cond)
 		full := Windows(m.Config.ConditionEncoder, longest+windowFrames)[last]
 		before = render(full)
 	}
