@@ -73,9 +73,19 @@ func (c *expConstants) exp(l *lanes, x vector) vector {
 	return p
 }
 
+// expm1 hands out e^r - 1.
+func (c *expConstants) expm1(l *lanes, r vector) vector {
+	p, square := c.polynomial(l, r), l.vector()
+	l.op("VMULPS", r, r, square)
+	l.op("VFMADD213PS", r, square, p)
+	l.drop(square)
+	return p
+}
+
 // siluConstants are those of silu: x/(1+e^-|x|) above 0, x e^x/(1+e^x) below. The
 // exponential carries a factor 2^32 to the end, so that it loses no digits where
-// the result is small but no subnormal number.
+// the result is small but no subnormal number; and x e^r is x + x(e^r-1), which rounds
+// once.
 type siluConstants struct {
 	expConstants
 	sign, least, small any
@@ -95,26 +105,33 @@ func (c *siluConstants) silu(l *lanes, x vector) vector {
 	r := l.vector()
 	l.op("VORPS", c.sign, x, r)
 	l.op("VMAXPS", c.least, r, r)
-	e := c.exp(l, r)
+	power := c.reduce(l, r)
+	q := c.expm1(l, r)
+	l.op("VMOVUPS", power, r)
+	l.op("VFMADD231PS", q, power, r)
 	below := l.copy(c.one)
-	l.op("VFMADD231PS", c.small, e, below)
+	l.op("VFMADD231PS", c.small, r, below)
 	y := l.copy(c.one)
 	if l.wide() {
 		l.op("VPMOVD2M", x, spare)
-		l.op("VMOVAPS", e, spare, y)
+		l.op("VMOVAPS", power, spare, y)
 		l.op("VMULPS", x, y, y)
+		l.op("VFMADD231PS", q, y, spare, y)
 		l.op("VDIVPS", below, y, y)
 		l.op("VMULPS", c.small, y, spare, y)
 	} else {
-		scale := l.copy(c.one)
-		l.op("VBLENDVPS", x, e, y, y)
+		zero, scale := l.vector(), l.copy(c.one)
+		l.clear(zero)
+		l.op("VBLENDVPS", x, power, y, y)
+		l.op("VBLENDVPS", x, q, zero, q)
 		l.op("VBLENDVPS", x, c.small, scale, scale)
 		l.op("VMULPS", x, y, y)
+		l.op("VFMADD231PS", q, y, y)
 		l.op("VDIVPS", below, y, y)
 		l.op("VMULPS", scale, y, y)
-		l.drop(scale)
+		l.drop(zero, scale)
 	}
-	l.drop(e, below)
+	l.drop(r, power, q, below)
 	return y
 }
 
@@ -144,18 +161,15 @@ func (c *tanhConstants) tanh(l *lanes, x vector) {
 	l.drop(least)
 	l.op("VADDPS", r, r, r)
 	power := c.reduce(l, r)
-	m := c.polynomial(l, r)
-	square := l.vector()
-	l.op("VMULPS", r, r, square)
-	l.op("VFMADD213PS", r, square, m) // e^r - 1
-	l.op("VSUBPS", c.one, power, square)
-	l.op("VFMADD213PS", square, power, m)
-	l.op("VADDPS", c.two, m, square)
-	l.op("VDIVPS", square, m, m)
+	m := c.expm1(l, r)
+	l.op("VSUBPS", c.one, power, r)
+	l.op("VFMADD213PS", r, power, m)
+	l.op("VADDPS", c.two, m, r)
+	l.op("VDIVPS", r, m, m)
 	l.op("VANDPS", c.sign, x, x)
 	l.op("VANDPS", c.magnitude, m, m)
 	l.op("VORPS", m, x, x)
-	l.drop(r, power, m, square)
+	l.drop(r, power, m)
 }
 
 // sinConstants are those of sin, in float64: with n the integer nearest x/pi, it is
