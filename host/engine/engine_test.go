@@ -217,13 +217,17 @@ func TestReferenceLimits(t *testing.T) {
 			Message      string
 		}
 	}
-	tried := 0
+	tried, left := 0, 0
 	for _, set := range []string{"tiny"} {
 		dir := filepath.Join(shared, "golden", set)
 		readJSON(t, filepath.Join(dir, "errors.json"), &file)
 		e := open(t, dir, "fp32")
 		defer e.Close()
 		for _, x := range file.Entries {
+			if testing.Short() && strings.HasPrefix(x.Name, "prompt_limit") {
+				left++
+				continue
+			}
 			t.Run(x.Name, func(t *testing.T) {
 				get := func(name string) any {
 					v, ok := x.Change[name]
@@ -263,6 +267,9 @@ func TestReferenceLimits(t *testing.T) {
 		}
 	}
 	t.Logf("%d requests tried", tried)
+	if left > 0 {
+		t.Logf("NOT EXAMINED in short mode: %d prompts of about 5000 tokens", left)
+	}
 }
 
 // TestReplayRepeatsASong records a song and sings it again from its codes and noise,
