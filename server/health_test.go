@@ -60,18 +60,25 @@ func TestStalledSong(t *testing.T) {
 	if got := status(); got != 200 {
 		t.Errorf("without a song: %d", got)
 	}
-	done := make(chan struct{})
-	go func() {
-		post(s, validBody)
-		close(done)
-	}()
-	receive(t, began, "song")
+	done := make(chan struct{}, 2)
+	sing := func() {
+		go func() {
+			post(s, validBody)
+			done <- struct{}{}
+		}()
+		receive(t, began, "song")
+	}
+	sing()
 	if got := status(); got != 200 {
 		t.Errorf("just begun: %d", got)
 	}
 	time.Sleep(300 * time.Millisecond)
 	if got := status(); got != 503 {
 		t.Errorf("without progress: %d", got)
+	}
+	sing() // more songs do not excuse it
+	if got := status(); got != 503 {
+		t.Errorf("without progress, with a second song: %d", got)
 	}
 	m.mu.Lock()
 	m.progress = time.Now()
@@ -80,6 +87,7 @@ func TestStalledSong(t *testing.T) {
 		t.Errorf("after progress: %d", got)
 	}
 	close(end)
+	receive(t, done, "reply")
 	receive(t, done, "reply")
 	time.Sleep(300 * time.Millisecond)
 	if got := status(); got != 200 {

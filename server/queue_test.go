@@ -165,6 +165,15 @@ func TestTimeLimitsAreLifted(t *testing.T) {
 			t.Errorf("request %d: %d, %d bytes, %v", i, resp.StatusCode, n, err)
 		}
 		time.Sleep(2 * limit)
+		if _, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if resp, err = http.ReadResponse(r, nil); err != nil {
+			t.Fatalf("request %d, health: %v", i, err)
+		}
+		if _, err = io.Copy(io.Discard, resp.Body); err != nil {
+			t.Fatalf("request %d, health: %v", i, err)
+		}
 	}
 }
 

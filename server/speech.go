@@ -81,14 +81,11 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *apiE
 		w.Header().Set("Connection", "close")
 		return nil, tooLarge
 	}
-	// After a whole body the deadline must go again, for the connection is watched for the
-	// client's leaving. It must not go before, for the rest of a body is waited for. What
-	// has no deadlines, as in tests, needs none.
-	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Now().Add(s.patience.body))
+	// After a whole body net/http lifts the deadline itself, to watch the connection for the
+	// client's leaving. What has no deadlines, as in tests, needs none.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.patience.body))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
 	if err == nil {
-		_ = rc.SetReadDeadline(time.Time{})
 		return body, nil
 	}
 	w.Header().Set("Connection", "close")
@@ -177,8 +174,8 @@ func (s *Server) writeSong(w http.ResponseWriter, song *engine.Song, format requ
 	}
 	h.Set("Server-Timing", serverTiming(timings))
 
-	// As for the body, the deadline must go again, for the connection's next request; so
-	// everything is sent before. Errors mean that the client is gone.
+	// The deadline must go again for the connection's next reply, and everything must be
+	// sent before. Errors mean that the client is gone.
 	rc := http.NewResponseController(w)
 	more := time.Duration(len(body)/s.patience.rate) * time.Second
 	_ = rc.SetWriteDeadline(time.Now().Add(s.patience.reply + more))

@@ -52,12 +52,12 @@ type want struct {
 func compare(t *testing.T, body string, got []Problem, wants []want) {
 	t.Helper()
 	if len(got) != len(wants) {
-		t.Errorf("%.200s: %d problems, want %d: %+v", body, len(got), len(wants), got)
+		t.Errorf("%.200q: %d problems, want %d: %+v", body, len(got), len(wants), got)
 		return
 	}
 	for i, w := range wants {
 		if got[i].Pointer != w.pointer || got[i].Code != w.code || !strings.Contains(got[i].Message, w.part) {
-			t.Errorf("%.200s: problem %d is\n\t%+v\nwant\n\t%+v", body, i, got[i], w)
+			t.Errorf("%.200q: problem %d is\n\t%+v\nwant\n\t%+v", body, i, got[i], w)
 		}
 	}
 }

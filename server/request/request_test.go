@@ -4,6 +4,7 @@ import (
 	"errors"
 	"reflect"
 	"strconv"
+	"strings"
 	"testing"
 
 	"skald/host/engine"
@@ -176,6 +177,7 @@ func TestParseNumber(t *testing.T) {
 func TestNearest(t *testing.T) {
 	tests := map[string]string{
 		"audio_duration_s": "audio_duration", "duration_s": "duration", "audioDuration": "audio_duration",
+		"stream_mode": "", strings.Repeat("_", 40) + "seed": "",
 		"lyric": "lyrics", "Prompt": "prompt", "guidance": "", "cfg": "", "x": "", "": "", "format": "",
 		"responce_format": "response_format", "guidance-scale": "guidance_scale", "sampling_rate": "sample_rate",
 	}
