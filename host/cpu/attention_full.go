@@ -31,7 +31,11 @@ func (q *queue) FullAttention(out, query, key, value compute.Buffer, batch, leng
 	o.apart("o", t.o, "k", t.k)
 	o.apart("o", t.o, "v", t.v)
 	t.round = o.dtype == compute.BF16
-	if n > 0 {
+	switch {
+	case n == 0:
+	case q.job.scratch.panels.there():
+		q.panelAttention(batch)
+	default:
 		q.run(t, batch*heads*ceilDiv(length, fullQueries), 2*n*length)
 	}
 }

@@ -15,7 +15,7 @@ func (k *kernels) useElementsAVX2() {
 		turn: turnBF16AVX2, rmsScale: rmsScaleBF16AVX2, layerScale: layerScaleBF16AVX2, round: roundAVX2,
 	}
 	k.sum, k.squares, k.axpy, k.firstNotFinite = sumAVX2, squaresAVX2, axpyAVX2, firstNotFiniteAVX2
-	k.narrow = narrowBlocks(narrowAVX2)
+	k.narrow, k.softmaxRow = narrowBlocks(narrowAVX2), softmaxAVX2
 }
 
 func (k *kernels) useElementsAVX512() {
@@ -30,7 +30,7 @@ func (k *kernels) useElementsAVX512() {
 		turn: turnBF16AVX512, rmsScale: rmsScaleBF16AVX512, layerScale: layerScaleBF16AVX512, round: roundAVX512,
 	}
 	k.sum, k.squares, k.axpy, k.firstNotFinite = sumAVX512, squaresAVX512, axpyAVX512, firstNotFiniteAVX512
-	k.narrow = narrowBlocks(narrowAVX512)
+	k.narrow, k.softmaxRow = narrowBlocks(narrowAVX512), softmaxAVX512
 }
 
 // snakeSteps leaves to the portable code what a loop stops at: arguments of the sine

@@ -71,6 +71,7 @@ type kernels struct {
 	squares        func(x []float32, mean float32) float32
 	axpy           func(y []float32, a float32, x []float32)
 	firstNotFinite func(x []float32) int
+	softmaxRow     func(p []float32, scale float32, state *softmaxState) (shrink float32)
 }
 
 // portableKernels are those of the level "go".
@@ -80,6 +81,6 @@ func portableKernels() kernels {
 		bf16:  rounding(true).elements(),
 		widen: widen, narrow: narrow,
 		sum: sum, squares: squares, axpy: axpy,
-		firstNotFinite: firstNotFinite,
+		firstNotFinite: firstNotFinite, softmaxRow: softmaxRow,
 	}
 }

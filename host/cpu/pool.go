@@ -19,6 +19,9 @@ type scratch struct {
 	sums  [][4]float32 // running sums of a tile
 	panel []float32    // widened weights
 	a, b  []float32
+
+	tile    tile
+	softmax []softmaxState // of the queries of a chunk
 }
 
 // grown returns (*buf)[:n], with more memory behind it when needed. The contents are

@@ -18,6 +18,7 @@ type queue struct {
 	append  appendTask
 	cached  cachedTask
 	full    fullTask
+	panels  panelTask
 	rope    ropeTask
 	norm    normTask
 	element elementTask

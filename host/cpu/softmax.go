@@ -62,6 +62,29 @@ func softmaxStep(o, scores, values []float32, scale float32, top, total *float32
 	}
 }
 
+// softmaxState is where the running softmax of one query stands: the highest score so
+// far, and the sum of the weights.
+type softmaxState struct{ top, total float32 }
+
+// softmaxRow takes the next scores of a query into its softmax: p, scores before scaling,
+// become weights exp(p*scale - top). What was added up before is to be multiplied by
+// shrink.
+func softmaxRow(p []float32, scale float32, state *softmaxState) (shrink float32) {
+	top := state.top
+	for i, v := range p {
+		p[i] = float32(v * scale)
+		top = max(top, p[i])
+	}
+	shrink = exp(state.top - top)
+	total := float32(state.total * shrink)
+	for i, v := range p {
+		p[i] = exp(v - top)
+		total += p[i]
+	}
+	state.top, state.total = top, total
+	return shrink
+}
+
 // softmaxEnd divides by the total and stores.
 func softmaxEnd(o []float32, total float32, round rounding) {
 	inverse := 1 / total

@@ -223,18 +223,36 @@ func (l *lanes) keep(v vector) {
 	}
 }
 
-// fold adds the lanes of v, halves first, and leaves the sum in the lowest.
-func (l *lanes) fold(v vector) {
+// fold brings the lanes of v together, halves first, and leaves the result in the
+// lowest; op is "ADD" or "MAX".
+func (l *lanes) fold(v vector, op string) {
 	t := l.vector()
 	if l.wide() {
 		l.op("VEXTRACTF32X8", 1, v, t.as(32))
-		l.op("VADDPS", t.as(32), v.as(32), v.as(32))
+		l.op("V"+op+"PS", t.as(32), v.as(32), v.as(32))
+		l.op("VEXTRACTF32X4", 1, v.as(32), t.as(16))
+	} else {
+		l.op("VEXTRACTF128", 1, v.as(32), t.as(16))
 	}
-	l.op("VEXTRACTF128", 1, v.as(32), t.as(16))
-	l.op("VADDPS", t.as(16), v.as(16), v.as(16))
+	l.op("V"+op+"PS", t.as(16), v.as(16), v.as(16))
 	l.op("VPSRLDQ", 8, v.as(16), t.as(16))
-	l.op("VADDPS", t.as(16), v.as(16), v.as(16))
+	l.op("V"+op+"PS", t.as(16), v.as(16), v.as(16))
 	l.op("VPSRLDQ", 4, v.as(16), t.as(16))
-	l.op("VADDSS", t.as(16), v.as(16), v.as(16))
+	l.op("V"+op+"SS", t.as(16), v.as(16), v.as(16))
 	l.drop(t)
+}
+
+// raise sets the lanes of most that count to the larger of theirs and those of v, and
+// drops v.
+func (l *lanes) raise(most, v vector) {
+	switch {
+	case !l.tail:
+		l.op("VMAXPS", v, most, most)
+	case l.wide():
+		l.op("VMAXPS", v, most, leftMask, most)
+	default:
+		l.op("VBLENDVPS", l.left, v, most, v)
+		l.op("VMAXPS", v, most, most)
+	}
+	l.drop(v)
 }

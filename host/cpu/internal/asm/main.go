@@ -20,6 +20,7 @@ func files() []*file {
 		elements(),
 		sums(),
 		roundings(),
+		softmax(),
 		packing(),
 		tiles(),
 		finishing(),

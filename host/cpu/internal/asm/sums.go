@@ -12,7 +12,7 @@ func sums() *file {
 			l.op("VADDPS", v, total, total)
 			l.drop(v)
 		})
-		l.fold(total)
+		l.fold(total, "ADD")
 		l.op("VMOVSS", total.as(16), l.argument("total"))
 	})
 
@@ -26,7 +26,7 @@ func sums() *file {
 			l.op("VFMADD231PS", v, v, total)
 			l.drop(v)
 		})
-		l.fold(total)
+		l.fold(total, "ADD")
 		l.op("VMOVSS", total.as(16), l.argument("total"))
 	})
 
