@@ -17,8 +17,8 @@ type bench struct {
 	queue  compute.Queue
 }
 
-func newBench(b *testing.B, threads int) bench {
-	d, err := cpu.New(cpu.Options{Threads: threads})
+func newBench(b *testing.B, o cpu.Options) bench {
+	d, err := cpu.New(o)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func BenchmarkLinear(b *testing.B) {
 		for _, d := range []compute.DType{compute.F32, compute.BF16} {
 			for _, threads := range []int{1, 2} {
 				b.Run(fmt.Sprintf("%dx%dx%d/%v/threads=%d", c.rows, c.k, c.n, d, threads), func(b *testing.B) {
-					s := newBench(b, threads)
+					s := newBench(b, cpu.Options{Threads: threads})
 					x, y := s.buffer(d, c.rows*c.k), s.buffer(d, c.rows*c.n)
 					group := []compute.Linear{{Y: y, W: s.weight(compute.UseLinear, d, c.n, c.k)}}
 					s.gflops(2*float64(c.rows)*float64(c.k)*float64(c.n), func() { s.queue.Linear(x, c.rows, group...) })
@@ -91,7 +91,7 @@ func BenchmarkConv1D(b *testing.B) {
 	for _, c := range []struct{ channels, length, taps int }{{64, 10000, 7}, {24, 40000, 7}, {64, 10000, 1}} {
 		for _, threads := range []int{1, 2} {
 			b.Run(fmt.Sprintf("C=%d/T=%d/k=%d/threads=%d", c.channels, c.length, c.taps, threads), func(b *testing.B) {
-				s := newBench(b, threads)
+				s := newBench(b, cpu.Options{Threads: threads})
 				x, y := s.buffer(compute.F32, c.length*c.channels), s.buffer(compute.F32, c.length*c.channels)
 				conv := compute.Conv{Batch: 1, Length: c.length, W: s.weight(compute.UseConv, compute.F32, c.channels, c.channels, c.taps), Dilation: 1, Pad: c.taps / 2}
 				s.gflops(2*float64(c.length)*float64(c.channels*c.channels*c.taps), func() { s.queue.Conv1D(y, x, conv) })
@@ -104,7 +104,7 @@ func BenchmarkFullAttention(b *testing.B) {
 	const batch, length, heads, headDim = 2, 690, 4, 64
 	for _, threads := range []int{1, 2} {
 		b.Run(fmt.Sprintf("threads=%d", threads), func(b *testing.B) {
-			s := newBench(b, threads)
+			s := newBench(b, cpu.Options{Threads: threads})
 			n := batch * length * heads * headDim
 			o, q, k, v := s.buffer(compute.F32, n), s.buffer(compute.F32, n), s.buffer(compute.F32, n), s.buffer(compute.F32, n)
 			s.gflops(4*batch*length*length*heads*headDim, func() { s.queue.FullAttention(o, q, k, v, batch, length, heads, headDim, 0.125) })
@@ -115,7 +115,7 @@ func BenchmarkFullAttention(b *testing.B) {
 // BenchmarkElements reports nanoseconds for one number on one core.
 func BenchmarkElements(b *testing.B) {
 	const n = 1 << 16
-	s := newBench(b, 1)
+	s := newBench(b, cpu.Options{Threads: 1})
 	x, y, z := s.buffer(compute.F32, n), s.buffer(compute.F32, n), s.buffer(compute.F32, n)
 	alpha := s.weight(compute.UseVector, compute.F32, 64)
 	for _, c := range []struct {

@@ -20,7 +20,17 @@ type Options struct {
 	// avx512bf16 or amx. Empty means what the environment variable SKALD_CPU says,
 	// or else the fastest that the machine has.
 	Level string
+
+	// PackBytes bounds what is packed when it is loaded. Vector kernels read
+	// matrices in panels. A matrix whose panels take at most this many bytes gets
+	// them at once and keeps them, in private memory; the panels of a larger one are
+	// made part by part inside each operation, from the mapping. 0 means 4 MiB, which
+	// is small beside the weights of a large model; a negative number means never.
+	// With float32 sums neither changes a bit of the results.
+	PackBytes int64
 }
+
+const defaultPackBytes = 4 << 20
 
 // device is the processor with its pool of workers.
 type device struct {
@@ -28,6 +38,7 @@ type device struct {
 	threads int
 	level   level
 	kernels kernels
+	pack    int64        // Options.PackBytes
 	used    atomic.Int64 // bytes handed out
 
 	mu     sync.Mutex
@@ -47,7 +58,10 @@ func New(o Options) (compute.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &device{threads: threads, level: l, kernels: machineKernels(l)}
+	d := &device{threads: threads, level: l, kernels: machineKernels(l), pack: o.PackBytes}
+	if d.pack == 0 {
+		d.pack = defaultPackBytes
+	}
 	d.pool = newPool(threads, &d.kernels)
 	return d, nil
 }
@@ -73,6 +87,10 @@ func (d *device) Load(t compute.Tensor, use compute.Use, as compute.DType) (comp
 	w, err := loadWeight(t, use, as)
 	if err != nil {
 		return nil, err
+	}
+	if use == compute.UseLinear && d.kernels.panels.there() && panelBytes(w.shape) <= d.pack {
+		w.panels = d.kernels.packAll(w)
+		w.private += panelBytes(w.shape)
 	}
 	d.used.Add(w.private)
 	return w, nil

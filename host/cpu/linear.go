@@ -14,6 +14,7 @@ const (
 type linearTask struct {
 	x       []float32
 	rows, k int
+	stride  int // from one row of x to the next, for tiles
 	round   rounding
 
 	products []product
@@ -28,6 +29,7 @@ type product struct {
 	n           int
 	bias        []float32
 	first       int // its first tile
+	cut         cut
 }
 
 func (q *queue) Linear(x compute.Buffer, rows int, group ...compute.Linear) {
@@ -66,17 +68,26 @@ func (q *queue) Linear(x compute.Buffer, rows int, group ...compute.Linear) {
 			p.residual = o.floats("Residual", g.Residual, size)
 			o.inPlace("Y", p.y, "Residual", p.residual)
 		}
+		if q.pool.kernels.panels.there() {
+			p.cut = q.cut(rows, ceilDiv(n, panelColumns), k, w.panels != nil)
+			t.tiles += p.cut.chunks()
+		} else {
+			t.tiles += blocks * ceilDiv(n, tileColumns)
+		}
 		t.products = append(t.products, p)
-		t.tiles += blocks * ceilDiv(n, tileColumns)
 		work += rows * n * k
 	}
 	t.round = o.dtype == compute.BF16
+	if q.pool.kernels.panels.there() {
+		t.x, t.stride = q.spread(t.x, rows, t.k)
+		q.run((*panelLinear)(t), t.tiles, work/vectorGain)
+		return
+	}
 	q.run(t, t.tiles, work)
 }
 
-// chunk computes one tile. Tiles of one block of columns follow each other, so that
-// its part of the weight is still in the cache.
-func (t *linearTask) chunk(i int, s *scratch) {
+// of returns the product that chunk i belongs to, and its number within.
+func (t *linearTask) of(i int) (*product, int) {
 	p := &t.products[len(t.products)-1]
 	for j := range t.products[1:] {
 		if i < t.products[j+1].first {
@@ -84,8 +95,15 @@ func (t *linearTask) chunk(i int, s *scratch) {
 			break
 		}
 	}
+	return p, i - p.first
+}
+
+// chunk computes one tile. Tiles of one block of columns follow each other, so that
+// its part of the weight is still in the cache.
+func (t *linearTask) chunk(i int, s *scratch) {
+	p, i := t.of(i)
 	blocks := ceilDiv(t.rows, tileRows)
-	column, row := (i-p.first)/blocks*tileColumns, (i-p.first)%blocks*tileRows
+	column, row := i/blocks*tileColumns, i%blocks*tileRows
 	rows := min(tileRows, t.rows-row)
 	sums := grown(&s.sums, rows)
 	for end := min(column+tileColumns, p.n); column < end; column += 4 {

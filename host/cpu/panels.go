@@ -66,25 +66,46 @@ type finish struct {
 	round         bool
 }
 
-// multiply computes rows x panels*16 sums from t, which is set for the first row and
-// panel, but for its sums.
+// height is how many rows the next tile takes when so many are left: all tiles are of
+// nearly the same height.
+func (t *tileTable) height(left int) int { return ceilDiv(left, ceilDiv(left, t.rows())) }
+
+// multiply computes sums [rows, panels*16] with t, which is set but for addresses and
+// rows. Strides count numbers.
 func (s *scratch) multiply(t *tile, x []float32, xStride int, w []float32, wStride int, rows, panels int, sums []float32) {
 	t.xRow, t.wPanel, t.sumsRow = 4*xStride, 4*wStride, 4*panels*panelColumns
-	tiles := &s.kernels.panels.tiles
-	left := ceilDiv(rows, tiles.rows())
-	for row := 0; left > 0; left-- {
-		n := ceilDiv(rows-row, left) // tiles of the same height, nearly
+	tiles := &s.panels.tiles
+	for row := 0; row < rows; {
+		high := tiles.height(rows - row)
 		for panel := 0; panel < panels; {
 			width := 4
-			for width > panels-panel || n >= len(tiles[width]) {
+			for width > panels-panel || high >= len(tiles[width]) {
 				width /= 2
 			}
 			t.x, t.w, t.sums = &x[row*xStride], &w[panel*wStride], &sums[(row*panels+panel)*panelColumns]
-			tiles[width][n](t)
+			tiles[width][high](t)
 			panel += width
 		}
-		row += n
+		row += high
 	}
+}
+
+// store finishes rows of sums [rows, panels*16] to y, where rows begin stride apart;
+// columns of them count.
+func (s *scratch) store(sums []float32, rows, panels int, y, residual, bias []float32, stride, columns int, round rounding) {
+	f := &s.last
+	*f = finish{
+		sums: &sums[0], sumsRow: 4 * panels * panelColumns,
+		y: &y[0], yRow: 4 * stride,
+		rows: rows, columns: columns, round: bool(round),
+	}
+	if residual != nil {
+		f.residual = &residual[0]
+	}
+	if bias != nil {
+		f.bias = &bias[0]
+	}
+	s.panels.finish(f)
 }
 
 // packPanel writes the panel of 16 rows of a matrix from row on, numbers k to k+n of
@@ -96,10 +117,10 @@ func (s *scratch) packPanel(dst []float32, w *weight, row, k, n int) {
 		if w.bits != nil {
 			done = n &^ 31
 			if done > 0 {
-				s.kernels.panels.packBF16(&dst[0], &w.bits[at], 2*width, done/32)
+				s.panels.packBF16(&dst[0], &w.bits[at], 2*width, done/32)
 			}
 		} else if done = n &^ 15; done > 0 {
-			s.kernels.panels.packF32(&dst[0], &w.floats[at], 4*width, done/16)
+			s.panels.packF32(&dst[0], &w.floats[at], 4*width, done/16)
 		}
 	}
 	for ; done < n; done++ {
@@ -115,6 +136,11 @@ func (s *scratch) packPanel(dst []float32, w *weight, row, k, n int) {
 			}
 		}
 	}
+}
+
+// panelBytes is the memory that the panels of a matrix of that shape take.
+func panelBytes(shape []int) int64 {
+	return 4 * panelColumns * int64(ceilDiv(shape[0], panelColumns)) * int64(shape[1])
 }
 
 // packAll makes the panels of a matrix.

@@ -17,9 +17,11 @@ type scratch struct {
 	*kernels
 
 	sums  [][4]float32 // running sums of a tile
-	panel []float32    // widened weights
+	panel []float32    // widened weights, or panels of them
+	rows  []float32    // running sums of some rows, for panels
 	a, b  []float32
 
+	last    finish
 	tile    tile
 	softmax []softmaxState // of the queries of a chunk
 }

@@ -13,21 +13,22 @@ type queue struct {
 
 	recording bool // inside Recording.Run
 
-	linear  linearTask
-	embed   embedTask
-	append  appendTask
-	cached  cachedTask
-	full    fullTask
-	panels  panelTask
-	rope    ropeTask
-	norm    normTask
-	element elementTask
-	gate    gateTask
-	add     addTask
-	snake   snakeTask
-	conv    convTask
-	sample  sampleScratch
-	flow    flowTask
+	linear    linearTask
+	spreading spreadTask
+	embed     embedTask
+	append    appendTask
+	cached    cachedTask
+	full      fullTask
+	panels    panelTask
+	rope      ropeTask
+	norm      normTask
+	element   elementTask
+	gate      gateTask
+	add       addTask
+	snake     snakeTask
+	conv      convTask
+	sample    sampleScratch
+	flow      flowTask
 }
 
 func newQueue(p *pool) *queue {

@@ -8,8 +8,8 @@ import (
 	"skald/host/compute"
 )
 
-// weight is a tensor in the one form its operations read. Exactly one of the slices
-// is set.
+// weight is a tensor in the forms its operations read. Exactly one of floats, bits and
+// packed is set.
 type weight struct {
 	shape   []int
 	dtype   compute.DType
@@ -19,6 +19,7 @@ type weight struct {
 	floats []float32 // row-major
 	bits   []uint16  // row-major bfloat16
 	packed []float32 // of a convolution: [taps][out][in]
+	panels []float32 // of a matrix, a second form, where the kernels want it
 }
 
 func (w *weight) Shape() []int         { return w.shape }

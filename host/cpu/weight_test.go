@@ -39,7 +39,7 @@ func TestPrivateBytes(t *testing.T) {
 		{compute.BF16, compute.BF16, compute.UseVector, 0, 4 * n},
 		{compute.F32, compute.F32, compute.UseVector, 0, 0},
 	}
-	d := open(t, 1)
+	d := openWith(t, cpu.Options{Threads: 1, PackBytes: -1})
 	var sum int64
 	for _, c := range cases {
 		data := aligned(n*c.stored.Size(), c.rest)
@@ -56,6 +56,30 @@ func TestPrivateBytes(t *testing.T) {
 		t.Errorf("%d bytes in use, want %d", used, sum)
 	}
 	t.Logf("%d weights", len(cases))
+}
+
+// TestPanelBytes: the panels of a matrix are private memory, where the level has them.
+func TestPanelBytes(t *testing.T) {
+	for _, level := range cpu.MachineLevels() {
+		d := openWith(t, cpu.Options{Threads: 1, Level: level, PackBytes: 4 * 32 * 10})
+		for _, c := range []struct {
+			use  compute.Use
+			rows int
+			want int64
+		}{{compute.UseLinear, 17, 4 * 32 * 10}, {compute.UseLinear, 33, 0}, {compute.UseTable, 17, 0}} {
+			if level == "go" {
+				c.want = 0
+			}
+			w, err := d.Load(compute.Tensor{Name: "w", DType: compute.F32, Shape: []int{c.rows, 10}, Data: aligned(c.rows*40, 0)}, c.use, compute.F32)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := w.PrivateBytes(); got != c.want {
+				t.Errorf("level %s, %+v: %d private bytes", level, c, got)
+			}
+		}
+	}
+	t.Logf("levels %v", cpu.MachineLevels())
 }
 
 // TestMemory: buffers and caches are counted, given back, and refused when they could

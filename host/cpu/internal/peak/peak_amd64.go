@@ -2,14 +2,17 @@
 
 package peak
 
-// FMA returns the floating-point operations a second of float32 multiply-adds in
-// vectors of 32 or 64 bytes, which the processor must have; 0 for other widths.
-func FMA(bytes, threads int) float64 {
+// FMA runs float32 multiply-adds in vectors of 32 or 64 bytes, which the processor
+// must have, and returns how many operations they were, two each; 0 for other widths.
+func FMA(bytes, turns int) (operations float64) {
 	switch bytes {
 	case 32:
-		return Of(fmaAVX2, 12*8*2, threads)
+		fmaAVX2(turns)
 	case 64:
-		return Of(fmaAVX512, 12*16*2, threads)
+		fmaAVX512(turns)
+	default:
+		return 0
 	}
-	return 0
+	const vectors, each = 12, 2
+	return float64(turns) * vectors * each * float64(bytes/4)
 }

@@ -3,4 +3,4 @@
 package peak
 
 // FMA returns 0: there is no loop for this architecture.
-func FMA(bytes, threads int) float64 { return 0 }
+func FMA(bytes, turns int) (operations float64) { return 0 }
