@@ -58,7 +58,8 @@ func testRope(s *suite) {
 }
 
 // attended is softmax(q k^T scale) v, with the error of float32: the scores' error
-// moves every weight by as much, relatively, and the sums add theirs.
+// moves every weight by as much, relatively, and exp and the sums add theirs. Measured,
+// the portable kernels stay below 0.4 of this.
 func attended(q []float32, keys, values [][]float32, scale float64) []interval {
 	scores, top := make([]float64, len(keys)), math.Inf(-1)
 	var worst float64
@@ -81,7 +82,7 @@ func attended(q []float32, keys, values [][]float32, scale float64) []interval {
 	}
 	return intervals(len(q), func(i int) interval {
 		t := means[i]
-		return within(t.value, t.size*(2*worst+u*(12+2*math.Sqrt(float64(len(keys))))))
+		return within(t.value, t.size*(worst+u*(6+math.Sqrt(float64(len(keys))))))
 	})
 }
 
