@@ -35,6 +35,12 @@ type convTask struct {
 	phases            []convPhase
 	parts             int // chunks of one phase
 	round             rounding
+
+	// With panels.
+	panels  []float32
+	taps    int
+	xStride int // from one row of x to the next
+	cut     cut // of one phase
 }
 
 // convPhase are outputs first, first+stride, ... Output m of them meets tap
@@ -99,7 +105,7 @@ func (q *queue) convolve(o *operands, y, x compute.Buffer, c compute.Conv, w *we
 		o.fail("an input of %d gives no output with %d taps and pad %d", c.Length, w.shape[2], c.Pad)
 	}
 	t := &q.conv
-	t.w, t.in, t.out, t.length, t.outLength = w.packed, in, out, c.Length, length
+	t.w, t.panels, t.in, t.out, t.length, t.outLength = w.packed, w.panels, in, out, c.Length, length
 	t.x, t.y = o.floats("x", x, c.Batch*c.Length*in), o.floats("y", y, c.Batch*length*out)
 	t.bias = o.vector("Bias", c.Bias, out)
 	t.residual = nil
@@ -109,6 +115,10 @@ func (q *queue) convolve(o *operands, y, x compute.Buffer, c compute.Conv, w *we
 	}
 	o.apart("y", t.y, "x", t.x)
 	t.round = o.dtype == compute.BF16
+	if t.taps = w.shape[2]; t.panels != nil {
+		q.convolvePanels(c.Batch, t.taps)
+		return
+	}
 	t.parts = ceilDiv(ceilDiv(length, len(t.phases)), tileRows)
 	q.run(t, c.Batch*len(t.phases)*t.parts, len(t.y)*in*w.shape[2]/len(t.phases))
 }

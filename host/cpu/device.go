@@ -84,7 +84,7 @@ func (d *device) Load(t compute.Tensor, use compute.Use, as compute.DType) (comp
 	if err := d.open(); err != nil {
 		return nil, err
 	}
-	w, err := loadWeight(t, use, as)
+	w, err := loadWeight(t, use, as, d.kernels.panels.there())
 	if err != nil {
 		return nil, err
 	}

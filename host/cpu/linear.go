@@ -69,7 +69,7 @@ func (q *queue) Linear(x compute.Buffer, rows int, group ...compute.Linear) {
 			o.inPlace("Y", p.y, "Residual", p.residual)
 		}
 		if q.pool.kernels.panels.there() {
-			p.cut = q.cut(rows, ceilDiv(n, panelColumns), k, w.panels != nil)
+			p.cut = q.cut(rows, ceilDiv(n, panelColumns), min(k, longK), w.panels != nil)
 			t.tiles += p.cut.chunks()
 		} else {
 			t.tiles += blocks * ceilDiv(n, tileColumns)

@@ -28,7 +28,6 @@ func (c *cut) of(i int) (row, rows, panel, panels int) {
 // packed yet, a chunk has many rows, so that packing does not count.
 func (q *queue) cut(rows, panels, k int, packed bool) cut {
 	const cache = 1 << 20
-	k = min(k, longK)
 	most := q.pool.kernels.panels.tiles.rows()
 	fewest := most
 	if !packed {

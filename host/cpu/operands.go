@@ -79,7 +79,7 @@ func (o *operands) weight(name string, w compute.Weight) *weight {
 // matrix returns w as a row-major weight [rows, width].
 func (o *operands) matrix(name string, w compute.Weight) *weight {
 	own := o.weight(name, w)
-	if own.packed != nil {
+	if own.use == compute.UseConv || own.use == compute.UseConvTranspose {
 		o.fail("%s was loaded for a convolution", name)
 	}
 	if len(own.shape) != 2 {

@@ -72,3 +72,27 @@ func vectorBytes() int {
 	}
 	return 64
 }
+
+// BenchmarkConvPeak has the sizes of a vocoder's stages, real and small.
+func BenchmarkConvPeak(b *testing.B) {
+	for _, c := range []struct{ channels, length, taps, dilation int }{
+		{1536, 690, 7, 1}, {768, 1380, 7, 3}, {384, 2760, 7, 1}, {384, 2760, 7, 9}, {192, 5520, 7, 1}, {96, 11040, 7, 9}, {96, 11040, 7, 1},
+		{32, 11040, 7, 1}, {16, 88320, 7, 3}, {8, 176640, 7, 1}, {4, 353280, 7, 1},
+	} {
+		b.Run(fmt.Sprintf("C=%d/T=%d/k=%d/d=%d", c.channels, c.length, c.taps, c.dilation), func(b *testing.B) {
+			s := newBench(b, cpu.Options{Threads: runtime.GOMAXPROCS(0)})
+			x, y := s.buffer(compute.F32, c.length*c.channels), s.buffer(compute.F32, c.length*c.channels)
+			conv := compute.Conv{Batch: 1, Length: c.length, W: s.weight(compute.UseConv, compute.F32, c.channels, c.channels, c.taps), Bias: s.weight(compute.UseVector, compute.F32, c.channels), Dilation: c.dilation, Pad: c.taps / 2 * c.dilation}
+			s.share(2*float64(c.length)*float64(c.channels*c.channels*c.taps), vectorBytes(), func() { s.queue.Conv1D(y, x, conv) })
+		})
+	}
+	for _, c := range []struct{ in, out, length, stride int }{{1536, 768, 345, 8}, {384, 192, 1380, 4}, {192, 96, 5520, 2}, {64, 32, 690, 16}, {16, 8, 44160, 2}, {8, 4, 88320, 2}} {
+		b.Run(fmt.Sprintf("in=%d/out=%d/T=%d/s=%d", c.in, c.out, c.length, c.stride), func(b *testing.B) {
+			s := newBench(b, cpu.Options{Threads: runtime.GOMAXPROCS(0)})
+			n := c.length * c.stride * c.out
+			x, y := s.buffer(compute.F32, c.length*c.in), s.buffer(compute.F32, n)
+			conv := compute.Conv{Batch: 1, Length: c.length, W: s.weight(compute.UseConvTranspose, compute.F32, c.in, c.out, 2*c.stride), Stride: c.stride, Pad: c.stride / 2}
+			s.share(2*2*float64(n*c.in), vectorBytes(), func() { s.queue.ConvTranspose1D(y, x, conv) })
+		})
+	}
+}

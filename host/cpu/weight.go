@@ -8,8 +8,9 @@ import (
 	"skald/host/compute"
 )
 
-// weight is a tensor in the forms its operations read. Exactly one of floats, bits and
-// packed is set.
+// weight is a tensor in the forms its operations read. A convolution has either packed
+// or panels, by level; anything else has either floats or bits, and a matrix may have
+// panels besides.
 type weight struct {
 	shape   []int
 	dtype   compute.DType
@@ -19,7 +20,7 @@ type weight struct {
 	floats []float32 // row-major
 	bits   []uint16  // row-major bfloat16
 	packed []float32 // of a convolution: [taps][out][in]
-	panels []float32 // of a matrix, a second form, where the kernels want it
+	panels []float32 // see panels.go and packTapPanels
 }
 
 func (w *weight) Shape() []int         { return w.shape }
@@ -39,22 +40,17 @@ func (w *weight) row(i int, buf []float32, k *kernels) []float32 {
 
 // loadWeight makes the form that use asks for. Matrices and tables stored as F32 or
 // BF16 stay in the caller's memory when the type fits and the address is aligned;
-// vectors and convolutions, small beside them, are always float32.
-func loadWeight(t compute.Tensor, use compute.Use, as compute.DType) (*weight, error) {
+// vectors and convolutions, small beside them, are always float32; convolutions become
+// panels if so wanted.
+func loadWeight(t compute.Tensor, use compute.Use, as compute.DType, panels bool) (*weight, error) {
 	n, err := checkTensor(t, use, as)
 	if err != nil {
 		return nil, fmt.Errorf("cpu: load %s: %w", t.Name, err)
 	}
 	w := &weight{shape: append([]int(nil), t.Shape...), dtype: as, use: use}
 	switch {
-	case use == compute.UseConv:
-		out, in, taps := t.Shape[0], t.Shape[1], t.Shape[2]
-		w.packed = packTaps(values(t, n, as), taps, out, in, func(k, o, i int) int { return (o*in+i)*taps + k })
-		w.private = int64(4 * n)
-	case use == compute.UseConvTranspose:
-		in, out, taps := t.Shape[0], t.Shape[1], t.Shape[2]
-		w.packed = packTaps(values(t, n, as), taps, out, in, func(k, o, i int) int { return (i*out+o)*taps + k })
-		w.private = int64(4 * n)
+	case use == compute.UseConv || use == compute.UseConvTranspose:
+		w.packKernel(values(t, n, as), panels)
 	case t.DType == compute.F32 && as == compute.F32:
 		var copied bool
 		w.floats, copied = inPlace[float32](t.Data, n)
@@ -78,6 +74,23 @@ func loadWeight(t compute.Tensor, use compute.Use, as compute.DType) (*weight, e
 		w.private = int64(4 * n)
 	}
 	return w, nil
+}
+
+// packKernel keeps the kernel of a convolution.
+func (w *weight) packKernel(v []float32, panels bool) {
+	out, in, taps := w.shape[0], w.shape[1], w.shape[2]
+	at := func(k, o, i int) int { return (o*in+i)*taps + k }
+	if w.use == compute.UseConvTranspose {
+		in, out = out, in
+		at = func(k, o, i int) int { return (i*out+o)*taps + k }
+	}
+	if panels {
+		w.panels = packTapPanels(v, taps, out, in, at)
+		w.private = 4 * int64(len(w.panels))
+	} else {
+		w.packed = packTaps(v, taps, out, in, at)
+		w.private = 4 * int64(len(w.packed))
+	}
 }
 
 // checkTensor returns the number of elements.
