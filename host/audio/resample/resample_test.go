@@ -10,11 +10,17 @@ import (
 )
 
 // pairs are conversions that people ask for, the steepest of the HTTP interface, and
-// some with odd rates, whose filters are interpolated.
-var pairs = [][2]int{
-	{44100, 48000}, {44100, 32000}, {44100, 24000}, {44100, 22050}, {44100, 16000}, {44100, 8000},
-	{44100, 96000}, {44100, 88200}, {8000, 44100}, {96000, 8000}, {8000, 96000}, {48000, 44100},
-	{44100, 44101}, {44100, 47999}, {44100, 11027}, {12345, 54321}, {95999, 8009},
+// some with odd rates, whose filters are interpolated. Short tests, which also run on an
+// emulator, take one of each kind.
+func pairs() [][2]int {
+	if testing.Short() {
+		return [][2]int{{44100, 48000}, {44100, 16000}, {12345, 54321}}
+	}
+	return [][2]int{
+		{44100, 48000}, {44100, 32000}, {44100, 24000}, {44100, 22050}, {44100, 16000}, {44100, 8000},
+		{44100, 96000}, {44100, 88200}, {8000, 44100}, {96000, 8000}, {8000, 96000}, {48000, 44100},
+		{44100, 44101}, {44100, 47999}, {44100, 11027}, {12345, 54321}, {95999, 8009},
+	}
 }
 
 func convert(t testing.TB, from, to int, channels ...[]float32) [][]float32 {
@@ -60,7 +66,7 @@ func decibels(ratio float64) float64 { return 20 * math.Log10(ratio) }
 // ripple, delay, images and aliases, interpolation, rounding.
 func TestAccuracy(t *testing.T) {
 	tones, worst := 0, math.Inf(-1)
-	for _, p := range pairs {
+	for _, p := range pairs() {
 		from, to := p[0], p[1]
 		low := float64(min(from, to))
 		// Long enough that the window's spectrum is below -140 dB where the filter has
@@ -92,7 +98,7 @@ func TestAccuracy(t *testing.T) {
 // out all the same.
 func TestStopband(t *testing.T) {
 	tones, worst := 0, math.Inf(-1)
-	for _, p := range pairs {
+	for _, p := range pairs() {
 		from, to := p[0], p[1]
 		if to >= from {
 			continue
@@ -151,7 +157,7 @@ func TestResponse(t *testing.T) {
 func TestLength(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	streams := 0
-	for _, p := range append([][2]int{{44100, 44100}}, pairs...) {
+	for _, p := range append([][2]int{{44100, 44100}}, pairs()...) {
 		for _, n := range []int{0, 1, 2, 146, 147, 148, 1000, r.IntN(3000)} {
 			want := int(math.Ceil(float64(n) * float64(p[1]) / float64(p[0])))
 			if got := Length(int64(n), p[0], p[1]); int(got) != want {
@@ -174,7 +180,7 @@ func TestLength(t *testing.T) {
 func TestBlocks(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	blocks := 0
-	for _, p := range append([][2]int{{48000, 48000}}, pairs...) {
+	for _, p := range append([][2]int{{48000, 48000}}, pairs()...) {
 		left, right := noise(random, 4000), noise(random, 4000)
 		whole := convert(t, p[0], p[1], left, right)
 		r, err := New(p[0], p[1], 2)
@@ -215,10 +221,11 @@ func TestSameRate(t *testing.T) {
 	}
 }
 
-// TestMemory designs the largest filters there can be.
+// TestMemory designs the largest filters there can be: with every phase stored, and
+// interpolated.
 func TestMemory(t *testing.T) {
 	largest := 0
-	for _, p := range [][2]int{{511, 12263}, {512, 12287}, {8000, 191999}, {1, 24}, {24, 1}, {192000, 191999}} {
+	for _, p := range [][2]int{{512, 12287}, {8000, 191999}, {24, 1}} {
 		if d := gcd(p[0], p[1]); d != 1 {
 			t.Fatalf("%v have a common divisor", p)
 		}
@@ -227,7 +234,7 @@ func TestMemory(t *testing.T) {
 	if largest > 20e6 {
 		t.Errorf("the largest filter takes %d bytes", largest)
 	}
-	t.Logf("the largest of 6 filters takes %.1f MB", float64(largest)/1e6)
+	t.Logf("the largest of 3 filters takes %.1f MB", float64(largest)/1e6)
 }
 
 func TestErrors(t *testing.T) {
