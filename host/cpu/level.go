@@ -62,6 +62,8 @@ func names(levels []level) string {
 type kernels struct {
 	panels panelKernels // none at the level "go"
 
+	bf16Linear func() bf16Linear // nil where panels do it
+
 	f32, bf16 elements // for stores of float32 and of bfloat16
 
 	// The functions of the same names.

@@ -56,8 +56,10 @@ func machineKernels(l level) kernels {
 		return k
 	}
 	if l == levelAVX512BF16 {
+		k.bf16Linear = func() bf16Linear { return &dotLinear{} }
 		return k
 	}
+	k.bf16Linear = func() bf16Linear { return &amxLinear{} }
 	return k
 }
 

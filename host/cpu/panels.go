@@ -64,6 +64,7 @@ type finish struct {
 
 	rows, columns int
 	round         bool
+	around        bool // write y past the caches; y is aligned to 64 bytes, columns are 16
 }
 
 // height is how many rows the next tile takes when so many are left: all tiles are of

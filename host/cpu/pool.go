@@ -23,6 +23,9 @@ type scratch struct {
 
 	last    finish
 	tile    tile
+	dot     dotProduct
+	tiles   []float32      // sums of tiles, aligned
+	bits    []uint16       // packed weights, aligned
 	softmax []softmaxState // of the queries of a chunk
 }
 

@@ -14,6 +14,7 @@ type queue struct {
 	recording bool // inside Recording.Run
 
 	linear    linearTask
+	bf16      bf16Linear // or nil
 	spreading spreadTask
 	embed     embedTask
 	append    appendTask
@@ -32,7 +33,11 @@ type queue struct {
 }
 
 func newQueue(p *pool) *queue {
-	return &queue{pool: p, job: p.newJob()}
+	q := &queue{pool: p, job: p.newJob()}
+	if p.kernels.bf16Linear != nil {
+		q.bf16 = p.kernels.bf16Linear()
+	}
+	return q
 }
 
 func (q *queue) Sync() error {

@@ -21,6 +21,7 @@ type weight struct {
 	bits   []uint16  // row-major bfloat16
 	packed []float32 // of a convolution: [taps][out][in]
 	panels []float32 // see panels.go and packTapPanels
+	pairs  []uint16  // of a matrix of bits: see dotLinear
 }
 
 func (w *weight) Shape() []int         { return w.shape }

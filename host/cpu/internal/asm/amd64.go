@@ -130,3 +130,6 @@ func (fn *function) ret() {
 	fn.op("VZEROUPPER")
 	fn.op("RET")
 }
+
+// local is the memory disp bytes into the frame of local variables.
+func local(disp int) string { return fmt.Sprintf("%d(SP)", disp) }

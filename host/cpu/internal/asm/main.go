@@ -24,6 +24,9 @@ func files() []*file {
 		packing(),
 		tiles(),
 		finishing(),
+		pairing(),
+		amx(),
+		dots(),
 		peaks(),
 	}
 }

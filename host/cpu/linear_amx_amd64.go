@@ -1,0 +1,140 @@
+//go:build !noasm
+
+package cpu
+
+import "unsafe"
+
+// amxLinear computes Linear on tiles. W is the left operand, in tiles of 16 of its rows,
+// x the right one, in pairs. Every result is one sum that takes step after step in order,
+// in both of the ways there are, and so does not depend on which one computes it. The
+// instruction takes numbers below the normal ones for zero.
+type amxLinear struct {
+	x    pairs
+	few  amxFew
+	many amxMany
+}
+
+// amxFewRows is up to how many rows W is read straight from where it lies.
+const amxFewRows = 32
+
+func (a *amxLinear) linear(q *queue, t *linearTask, work int) {
+	workers := q.pool.helpers + 1
+	few := t.rows <= amxFewRows && t.k%2 == 0 // a pair must not end in the next row
+	if few {
+		a.x.set(t.x, t.rows, t.k, min(t.rows, 16))
+	} else {
+		a.x.set(t.x, t.rows, t.k, 16)
+	}
+	q.run(&a.x, a.x.panels(), t.rows*t.k)
+	if few {
+		q.run(&a.few, a.few.set(&a.x, t, workers), work)
+	} else {
+		q.run(&a.many, a.many.set(&a.x, t, workers), work)
+	}
+}
+
+// tileShapes is what LDTILECFG reads.
+type tileShapes [64]byte
+
+// set gives a tile rows of some bytes.
+func (s *tileShapes) set(tile, rows, bytes int) {
+	s[0] = 1 // the palette
+	s[16+2*tile], s[48+tile] = byte(bytes), byte(rows)
+}
+
+// finishTile stores a result whose rows are those of W.
+func (p *product) finishTile(sums []float32, row, column, rows, columns int, around bool) {
+	f := p.finish(sums, 16, row, column, rows, columns)
+	f.around = around && columns == 16 && p.stride%16 == 0 && uintptr(unsafe.Pointer(f.y))%64 == 0
+	finishColumns(&f)
+}
+
+// amxFew multiplies few rows: its speed is that of the memory W lies in. A chunk is some
+// blocks of 16 rows of W.
+type amxFew struct {
+	task  *linearTask
+	x     *pairs
+	rows  int // of W in a chunk
+	ahead int // how many chunks later a worker probably takes its next one
+}
+
+// amxFewBytes is how much of W a chunk reads at most, in some 50 microseconds.
+const amxFewBytes = 512 << 10
+
+func (f *amxFew) set(x *pairs, t *linearTask, workers int) (chunks int) {
+	f.task, f.x, f.ahead = t, x, workers
+	f.rows = 16 * min(max(amxFewBytes/(16*2*t.k), 1), 4)
+	return t.cut(func(p *product) int { return ceilDiv(p.n, f.rows) })
+}
+
+func (f *amxFew) chunk(i int, s *scratch) {
+	p, part := f.task.of(i)
+	nextProduct, nextPart := f.task.of(min(i+f.ahead, f.task.tiles-1))
+	next := &nextProduct.w.bits[nextPart*f.rows*f.x.k]
+	first := part * f.rows
+	last := min(first+f.rows, p.n)
+	whole := last - (last-first)%16
+	for panel := 0; panel < f.x.panels(); panel += 2 {
+		if first < whole {
+			f.blocks(p, first, 16, (whole-first)/16, panel, next, s)
+		}
+		if whole < last {
+			f.blocks(p, whole, last-whole, 1, panel, next, s)
+		}
+	}
+}
+
+// amxFewProduct is what the kernels are told: to multiply blocks of 16 rows of W with
+// panels of x, in steps and if there is a tail one more, whose tiles have their own
+// shapes. Strides are in bytes. The assembly knows the names of the fields, and these
+// tiles: 0 and 1 the sums of each panel; 4 rows of W, 6 and 2 pairs; 5, and 7 and 3
+// the same in the last step.
+type amxFewProduct struct {
+	shapes *tileShapes
+	sums   *float32 // [blocks][panels][16 rows of W][16 rows of x]
+
+	w      *uint16
+	wRow   int
+	blocks int
+	next   *uint16 // the block of W to fetch while the last one is computed
+
+	x             *uint16
+	xPanel, width int // from one panel, and one pair of k, to the next
+
+	steps, tail int
+}
+
+// blocks computes blocks of W, of up to 16 rows from row on, with one panel or two.
+func (f *amxFew) blocks(p *product, row, rows, blocks, panel int, next *uint16, s *scratch) {
+	x := f.x
+	panels := min(2, x.panels()-panel)
+	sums := aligned(&s.tiles, blocks*panels*256)
+	var shapes tileShapes
+	m := amxFewProduct{
+		shapes: &shapes, sums: &sums[0],
+		w: &p.w.bits[row*x.k], wRow: 2 * x.k, blocks: blocks, next: next,
+		x: x.at(panel, 0), xPanel: 2 * x.size, width: 4 * x.width,
+		steps: x.steps,
+	}
+	if x.tail < stepTerms {
+		m.steps, m.tail = x.steps-1, x.tail
+		shapes.set(5, rows, 2*x.tail)
+		shapes.set(7, x.tail/2, m.width)
+		shapes.set(3, x.tail/2, m.width)
+	}
+	shapes.set(0, rows, m.width)
+	shapes.set(1, rows, m.width)
+	shapes.set(4, rows, 2*stepTerms)
+	shapes.set(6, stepTerms/2, m.width)
+	shapes.set(2, stepTerms/2, m.width)
+	if panels == 1 {
+		amxFew1(&m)
+	} else {
+		amxFew2(&m)
+	}
+	for b := range blocks {
+		for j := range panels {
+			p.finishTile(sums[(b*panels+j)*256:], (panel+j)*x.width, row+16*b, x.height(panel+j), rows, false)
+		}
+	}
+}
