@@ -83,7 +83,7 @@ func (m *amxMany) chunk(i int, s *scratch) {
 	x, k := m.x, m.x.k
 	last := min(first+m.strips*stripRows, p.n)
 	panels := min(m.panels, x.panels()-panel)
-	tiles := aligned(&s.bits, stripRows*tileSteps*stepTerms)
+	tiles := aligned(&s.packed, stripRows*tileSteps*stepTerms)
 	size := panels * stripRows * 16
 	sums := aligned(&s.tiles, m.strips*size)
 	a := amxStripProduct{

@@ -59,7 +59,7 @@ func (d *dotLinear) chunk(i int, s *scratch) {
 	if w != nil {
 		w = w[first/panelColumns*size:]
 	} else {
-		w = aligned(&s.bits, panels*size)
+		w = aligned(&s.packed, panels*size)
 		for j := range panels {
 			p.w.packPairPanel(w[j*size:], first/panelColumns+j)
 		}

@@ -25,7 +25,7 @@ type scratch struct {
 	tile    tile
 	dot     dotProduct
 	tiles   []float32      // sums of tiles, aligned
-	bits    []uint16       // packed weights, aligned
+	packed  []uint16       // weights, aligned
 	softmax []softmaxState // of the queries of a chunk
 }
 
