@@ -72,6 +72,8 @@ func loadDepthDecoder(l *loader, a *allocator, cfg checkpoint.DepthDecoder, dtyp
 type depthBuffers struct {
 	raw, h, n, q, k, v, o, gate, up compute.Buffer
 	logits                          compute.Buffer // [rows, A]
+	views                           views
+	products                        *group
 }
 
 func (d *DepthDecoder) newBuffers(a *allocator, rows int) depthBuffers {
@@ -80,6 +82,7 @@ func (d *DepthDecoder) newBuffers(a *allocator, rows int) depthBuffers {
 	return depthBuffers{
 		raw: get(h), h: get(h), n: get(h), q: get(h), k: get(h), v: get(h), o: get(h),
 		gate: get(f), up: get(f), logits: a.buffer(d.dtype, rows*d.cfg.AudioVocabSize),
+		views: views{}, products: &group{},
 	}
 }
 
@@ -88,22 +91,22 @@ func (d *DepthDecoder) newBuffers(a *allocator, rows int) depthBuffers {
 func (d *DepthDecoder) forward(q compute.Queue, b depthBuffers, cache compute.KVCache, at compute.Rows) {
 	h, f, n := d.cfg.HiddenSize, d.cfg.IntermediateSize, at.N
 	scale := float32(1 / math.Sqrt(float64(h/d.cfg.Heads)))
-	x, y := b.h.Slice(0, n*h), b.n.Slice(0, n*h)
-	gate, up := b.gate.Slice(0, n*f), b.up.Slice(0, n*f)
+	x, y := b.views.of(b.h, 0, n*h), b.views.of(b.n, 0, n*h)
+	gate, up := b.views.of(b.gate, 0, n*f), b.views.of(b.up, 0, n*f)
 	for i, w := range d.layers {
 		q.RMSNorm(y, x, w.inputNorm, n, depthEps)
-		q.Linear(y, n,
+		q.Linear(y, n, b.products.of(
 			compute.Linear{Y: b.q, W: w.q},
 			compute.Linear{Y: b.k, W: w.k},
-			compute.Linear{Y: b.v, W: w.v})
+			compute.Linear{Y: b.v, W: w.v})...)
 		q.AppendKV(compute.AppendKV{Cache: cache, Layer: i, Q: b.q, K: b.k, V: b.v, QHeads: d.cfg.Heads}, at)
 		q.CachedAttention(b.o, b.q, cache, i, d.cfg.Heads, scale, at)
-		q.Linear(b.o, n, compute.Linear{Y: x, W: w.o, Residual: x})
+		q.Linear(b.o, n, b.products.of(compute.Linear{Y: x, W: w.o, Residual: x})...)
 
 		q.RMSNorm(y, x, w.postNorm, n, depthEps)
-		q.Linear(y, n, compute.Linear{Y: gate, W: w.gate}, compute.Linear{Y: up, W: w.up})
+		q.Linear(y, n, b.products.of(compute.Linear{Y: gate, W: w.gate}, compute.Linear{Y: up, W: w.up})...)
 		q.SwiGLU(gate, gate, up)
-		q.Linear(gate, n, compute.Linear{Y: x, W: w.down, Residual: x})
+		q.Linear(gate, n, b.products.of(compute.Linear{Y: x, W: w.down, Residual: x})...)
 	}
 	q.RMSNorm(y, x, d.norm, n, depthEps)
 }

@@ -157,6 +157,9 @@ type flowBuffers struct {
 	velocity, velocityNil compute.Buffer // [L, X], with and without condition
 	rope                  compute.RopeTable
 	finite                compute.Buffer // I32 [1]
+
+	views    views
+	products group
 }
 
 func (f *FlowTransformer) newBuffers(a *allocator, length, batch, steps int) *flowBuffers {
@@ -172,6 +175,7 @@ func (f *FlowTransformer) newBuffers(a *allocator, length, batch, steps int) *fl
 		velocity: get(length * c.InChannels), velocityNil: get(length * c.InChannels),
 		rope:   makeRope(a, 1+length, c.RotaryDim, flowTheta, f.dtype),
 		finite: a.buffer(compute.I32, 1),
+		views:  views{},
 	}
 }
 
@@ -228,12 +232,12 @@ func (f *FlowTransformer) setCondition(q compute.Queue, b *flowBuffers) {
 // the condition, and in a batch of two b.velocityNil without.
 func (f *FlowTransformer) forward(q compute.Queue, b *flowBuffers, step int) {
 	d := f.cfg.Heads * f.cfg.HeadDim
-	tokens, row := 1+b.length, func(x compute.Buffer, lo, hi int) compute.Buffer { return x.Slice(lo*d, hi*d) }
+	tokens, row := 1+b.length, func(x compute.Buffer, lo, hi int) compute.Buffer { return b.views.of(x, lo*d, hi*d) }
 
 	// Sequence 0 is conditional, sequence 1 unconditional: a condition of zeros.
 	last := b.batch - 1
 	latents := row(b.h, last*tokens+1, (last+1)*tokens)
-	q.Linear(b.x, b.length, compute.Linear{Y: latents, W: f.inLatent})
+	q.Linear(b.x, b.length, b.products.of(compute.Linear{Y: latents, W: f.inLatent})...)
 	q.Add(row(b.h, 1, tokens), latents, b.condIn)
 	for i := range b.batch {
 		q.Copy(row(b.h, i*tokens, i*tokens+1), row(b.times, step, step+1))
@@ -241,13 +245,13 @@ func (f *FlowTransformer) forward(q compute.Queue, b *flowBuffers, step int) {
 
 	for _, w := range f.blocks {
 		f.attend(q, b, w)
-		q.Linear(b.o, b.batch*tokens, compute.Linear{Y: b.h, W: w.o, Residual: b.h})
+		q.Linear(b.o, b.batch*tokens, b.products.of(compute.Linear{Y: b.h, W: w.o, Residual: b.h})...)
 		f.feedForward(q, b, w)
 	}
 
-	q.Linear(row(b.h, 1, tokens), b.length, compute.Linear{Y: b.velocity, W: f.out})
+	q.Linear(row(b.h, 1, tokens), b.length, b.products.of(compute.Linear{Y: b.velocity, W: f.out})...)
 	if b.batch == 2 {
-		q.Linear(row(b.h, tokens+1, 2*tokens), b.length, compute.Linear{Y: b.velocityNil, W: f.out})
+		q.Linear(row(b.h, tokens+1, 2*tokens), b.length, b.products.of(compute.Linear{Y: b.velocityNil, W: f.out})...)
 	}
 }
 
@@ -256,10 +260,10 @@ func (f *FlowTransformer) forward(q compute.Queue, b *flowBuffers, step int) {
 func (f *FlowTransformer) attend(q compute.Queue, b *flowBuffers, w flowBlock) {
 	tokens, heads, headDim := 1+b.length, f.cfg.Heads, f.cfg.HeadDim
 	q.LayerNorm(b.n, b.h, w.norm1, w.norm1Bias, b.batch*tokens, layerNormEps)
-	q.Linear(b.n, b.batch*tokens,
+	q.Linear(b.n, b.batch*tokens, b.products.of(
 		compute.Linear{Y: b.q, W: w.q},
 		compute.Linear{Y: b.k, W: w.k},
-		compute.Linear{Y: b.v, W: w.v})
+		compute.Linear{Y: b.v, W: w.v})...)
 	q.Rope(b.q, b.batch, tokens, heads, headDim, b.rope)
 	q.Rope(b.k, b.batch, tokens, heads, headDim, b.rope)
 	q.FullAttention(b.o, b.q, b.k, b.v, b.batch, tokens, heads, headDim, float32(1/math.Sqrt(float64(headDim))))
@@ -269,7 +273,7 @@ func (f *FlowTransformer) attend(q compute.Queue, b *flowBuffers, w flowBlock) {
 func (f *FlowTransformer) feedForward(q compute.Queue, b *flowBuffers, w flowBlock) {
 	n := b.batch * (1 + b.length)
 	q.LayerNorm(b.n, b.h, w.norm2, w.norm2Bias, n, layerNormEps)
-	q.Linear(b.n, n, compute.Linear{Y: b.ff, W: w.ffIn, Bias: w.ffInBias})
+	q.Linear(b.n, n, b.products.of(compute.Linear{Y: b.ff, W: w.ffIn, Bias: w.ffInBias})...)
 	q.ValueSiLU(b.gated, b.ff, n)
-	q.Linear(b.gated, n, compute.Linear{Y: b.h, W: w.ffOut, Bias: w.ffOutBias, Residual: b.h})
+	q.Linear(b.gated, n, b.products.of(compute.Linear{Y: b.h, W: w.ffOut, Bias: w.ffOutBias, Residual: b.h})...)
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"skald/host/checkpoint"
 	"skald/host/compute"
 )
 
@@ -55,11 +56,16 @@ type FrameLoop struct {
 	depthVariates    []compute.Buffer // F32 [voices, A]
 	variates         []float32
 
+	textPart   []compute.TablePart
 	frameParts []compute.TablePart // what a frame's embedding adds up
 	frameScale float32
 
 	recordings map[recordingKey]compute.Recording
+	views      views
+	chunks     *chunkPool
 	ints       []int32
+	seqs       []sequence
+	singing    [2][]*Voice
 }
 
 // passBuffers is the memory of a pass of the language model: its placement and its
@@ -69,6 +75,17 @@ type passBuffers struct {
 	pos, seq, blocks compute.Buffer
 	ids              compute.Buffer
 	maxBlocks        int
+	cuts             map[int]lmBuffers // act for fewer rows
+}
+
+// cut returns the activations of the first rows.
+func (b *passBuffers) cut(c checkpoint.LanguageModel, rows int) lmBuffers {
+	x, ok := b.cuts[rows]
+	if !ok {
+		x = b.act.cut(c, rows)
+		b.cuts[rows] = x
+	}
+	return x
 }
 
 type recordingKey struct {
@@ -86,7 +103,7 @@ func (m *Model) KVBytes(positions int) int64 {
 // cache of the given number of positions. A song takes about two positions for each of
 // its prompt's tokens and frames.
 func (m *Model) NewFrameLoop(voices, positions int) (*FrameLoop, error) {
-	l := &FrameLoop{device: m.dev, lm: m.lm, depth: m.depth, voices: voices, recordings: map[recordingKey]compute.Recording{}}
+	l := &FrameLoop{device: m.dev, lm: m.lm, depth: m.depth, voices: voices, recordings: map[recordingKey]compute.Recording{}, views: views{}}
 	var err error
 	if l.queue, err = m.dev.NewQueue(); err != nil {
 		return nil, err
@@ -101,6 +118,7 @@ func (m *Model) NewFrameLoop(voices, positions int) (*FrameLoop, error) {
 		return nil, fmt.Errorf("music3: KV cache of the language model: %w", err)
 	}
 	l.pool = newBlockPool(cache)
+	l.chunks = &chunkPool{dev: m.dev, dtype: dt, width: books * hidden, most: 2 * voices}
 	if l.depthKV, err = m.dev.NewKVCache(m.depth.kvConfig(rows)); err != nil {
 		return nil, fmt.Errorf("music3: KV cache of the depth decoder: %w", err)
 	}
@@ -108,6 +126,7 @@ func (m *Model) NewFrameLoop(voices, positions int) (*FrameLoop, error) {
 		return passBuffers{
 			act: m.lm.newBuffers(a, rows), pos: a.buffer(compute.I32, rows), seq: a.buffer(compute.I32, rows),
 			blocks: a.buffer(compute.I32, sequences*perSequence), ids: a.buffer(compute.I32, rows), maxBlocks: perSequence,
+			cuts: map[int]lmBuffers{},
 		}
 	}
 	l.prefill, l.step = pass(prefillRows, 2), pass(rows, rows)
@@ -133,6 +152,7 @@ func (m *Model) NewFrameLoop(voices, positions int) (*FrameLoop, error) {
 		}
 		l.frameParts = append(l.frameParts, part)
 	}
+	l.textPart = []compute.TablePart{{Table: m.lm.text}}
 	l.frameScale = float32(math.Pow(float64(books), -0.5))
 	l.variates = make([]float32, max(lm.AudioCodebookSize+1, m.depth.cfg.AudioVocabSize)*voices)
 	if err := l.placeDepth(a); err != nil {
@@ -180,6 +200,7 @@ func (l *FrameLoop) Close() error {
 	for _, r := range l.recordings {
 		errs = append(errs, r.Close())
 	}
+	l.chunks.close()
 	errs = append(errs, l.depthKV.Close(), l.pool.cache.Close(), l.queue.Close())
 	return errors.Join(errs...)
 }
@@ -211,7 +232,7 @@ func (l *FrameLoop) Start(v *Voice, conditional, unconditional []int32) error {
 	if a.err != nil {
 		return a.err
 	}
-	v.store = make([]compute.Buffer, (v.MaxFrames+hopFrames-1)/hopFrames)
+	v.store, v.chunks = make([]*chunk, (v.MaxFrames+hopFrames-1)/hopFrames), l.chunks
 	shared := (p - 2) / kvBlockSize
 	err := l.pool.reserve(&l.prefix.seq, p-2)
 	if err == nil {
@@ -284,7 +305,7 @@ type placedToken struct {
 // prefillPass runs the language model over tokens of at most two sequences and
 // returns their post-norm hidden states.
 func (l *FrameLoop) prefillPass(work []placedToken, seqs ...sequence) compute.Buffer {
-	b, n := l.prefill, len(work)
+	b, n := &l.prefill, len(work)
 	column := func(f func(t placedToken) int32) []int32 {
 		l.ints = l.ints[:0]
 		for _, t := range work {
@@ -297,17 +318,17 @@ func (l *FrameLoop) prefillPass(work []placedToken, seqs ...sequence) compute.Bu
 	q.UploadInts(b.pos, column(func(t placedToken) int32 { return int32(t.pos) }))
 	q.UploadInts(b.seq, column(func(t placedToken) int32 { return t.seq }))
 	l.uploadBlocks(b, seqs...)
-	act := b.act.cut(l.lm.cfg, n)
-	q.EmbedSum(act.h, n, b.ids, 1, []compute.TablePart{{Table: l.lm.text}}, 1)
+	act := b.cut(l.lm.cfg, n)
+	q.EmbedSum(act.h, n, b.ids, 1, l.textPart, 1)
 	l.lm.forward(q, act, l.pool.cache, b.rows(n))
 	return act.n
 }
 
-func (b passBuffers) rows(n int) compute.Rows {
+func (b *passBuffers) rows(n int) compute.Rows {
 	return compute.Rows{N: n, Pos: b.pos, Seq: b.seq, Blocks: b.blocks, MaxBlocks: b.maxBlocks}
 }
 
-func (l *FrameLoop) uploadBlocks(b passBuffers, seqs ...sequence) {
+func (l *FrameLoop) uploadBlocks(b *passBuffers, seqs ...sequence) {
 	l.ints = l.ints[:0]
 	for _, s := range seqs {
 		l.ints = append(l.ints, s.blocks...)
@@ -320,7 +341,7 @@ func (l *FrameLoop) uploadBlocks(b passBuffers, seqs ...sequence) {
 
 func (l *FrameLoop) hiddenRow(b compute.Buffer, row int) compute.Buffer {
 	h := l.lm.cfg.HiddenSize
-	return b.Slice(row*h, (row+1)*h)
+	return l.views.of(b, row*h, (row+1)*h)
 }
 
 // Sync waits until every frame sung so far can be rendered.

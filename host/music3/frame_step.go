@@ -1,7 +1,9 @@
 package music3
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"skald/host/compute"
 	"skald/host/rng"
@@ -19,13 +21,13 @@ func (l *FrameLoop) Step(voices []*Voice) error {
 	if err := l.drawSemantic(voices); err != nil {
 		return err
 	}
-	if voices = singing(voices); len(voices) == 0 {
+	if voices = l.stillSinging(0, voices); len(voices) == 0 {
 		return nil
 	}
 	if err := l.drawResidual(voices); err != nil {
 		return err
 	}
-	voices = singing(voices)
+	voices = l.stillSinging(0, voices)
 	for _, v := range voices {
 		v.iteration++
 		if v.Observer != nil && v.Observer.Codes != nil {
@@ -38,19 +40,21 @@ func (l *FrameLoop) Step(voices []*Voice) error {
 			v.end = EndLength
 		}
 	}
-	if voices = singing(voices); len(voices) == 0 {
+	if voices = l.stillSinging(1, voices); len(voices) == 0 {
 		return nil
 	}
 	return l.feedBack(voices)
 }
 
-func singing(voices []*Voice) []*Voice {
-	var out []*Voice
+// stillSinging keeps the voices that have not ended, in list k of the loop's own.
+func (l *FrameLoop) stillSinging(k int, voices []*Voice) []*Voice {
+	out := l.singing[k][:0]
 	for _, v := range voices {
 		if v.end == Singing {
 			out = append(out, v)
 		}
 	}
+	l.singing[k] = out
 	return out
 }
 
@@ -59,7 +63,7 @@ func (l *FrameLoop) gather(voices []*Voice) {
 	h := l.lm.cfg.HiddenSize
 	l.ints = l.ints[:0]
 	for s, v := range voices {
-		l.queue.Copy(l.hidden.Slice(2*s*h, 2*(s+1)*h), v.hidden)
+		l.queue.Copy(l.views.of(l.hidden, 2*s*h, 2*(s+1)*h), v.hidden)
 		l.ints = append(l.ints, int32(uint32(v.Seed)), int32(uint32(v.Seed>>32)))
 	}
 	l.queue.UploadInts(l.seeds, l.ints)
@@ -82,7 +86,7 @@ func (l *FrameLoop) uploadCodes(voices []*Voice) {
 // downloadCodes reads what was drawn.
 func (l *FrameLoop) downloadCodes(voices []*Voice) error {
 	books := l.depth.cfg.Codebooks
-	l.ints = append(l.ints[:0], make([]int32, 2*len(voices)*books)...)
+	l.ints = slices.Grow(l.ints[:0], 2*len(voices)*books)[:2*len(voices)*books]
 	if err := l.queue.DownloadInts(l.ints, l.codes); err != nil {
 		return err
 	}
@@ -92,24 +96,35 @@ func (l *FrameLoop) downloadCodes(voices []*Voice) error {
 	return nil
 }
 
-// run queues part f for n voices, as a recording unless someone observes or forces
-// it, which needs the host in between.
+// watched tells whether someone observes or forces a voice, so that the host has to step
+// in between operations.
+func watched(voices []*Voice) bool {
+	return slices.ContainsFunc(voices, func(v *Voice) bool { return v.Observer != nil || v.Forced != nil })
+}
+
+// replay queues the recording of a part of the step for as many voices, if there is one.
+func (l *FrameLoop) replay(part string, voices []*Voice) bool {
+	if watched(voices) {
+		return false
+	}
+	r, ok := l.recordings[recordingKey{part, len(voices), voices[0].Torch != nil}]
+	if ok {
+		r.Run()
+	}
+	return ok
+}
+
+// run queues part f, as a recording unless it is watched.
 func (l *FrameLoop) run(part string, voices []*Voice, f func(q compute.Queue)) error {
-	for _, v := range voices {
-		if v.Observer != nil || v.Forced != nil {
-			f(l.queue)
-			return nil
-		}
+	if watched(voices) {
+		f(l.queue)
+		return nil
 	}
-	key := recordingKey{part, len(voices), voices[0].Torch != nil}
-	r, ok := l.recordings[key]
-	if !ok {
-		var err error
-		if r, err = l.queue.Record(f); err != nil {
-			return err
-		}
-		l.recordings[key] = r
+	r, err := l.queue.Record(f)
+	if err != nil {
+		return err
 	}
+	l.recordings[recordingKey{part, len(voices), voices[0].Torch != nil}] = r
 	r.Run()
 	return nil
 }
@@ -119,17 +134,10 @@ func (l *FrameLoop) drawSemantic(voices []*Voice) error {
 	c, n := l.lm.cfg, len(voices)
 	l.gather(voices)
 	l.uploadSemanticVariates(voices)
-	s := l.sample(voices[0].Torch != nil, n)
-	s.Logits, s.N, s.Restrict = l.logits, c.AudioCodebookSize+1, true
-	if s.Exponentials != nil {
-		s.Exponentials = l.semanticVariates
-	}
-	err := l.run("semantic", voices, func(q compute.Queue) {
-		l.lm.head(q, l.logits, l.hidden, 2*n)
-		q.Sample(s)
-	})
-	if err != nil {
-		return err
+	if !l.replay("semantic", voices) {
+		if err := l.run("semantic", voices, l.semanticPart(n, voices[0].Torch != nil)); err != nil {
+			return err
+		}
 	}
 	for s, v := range voices {
 		if v.Observer == nil || v.Observer.Semantic == nil {
@@ -165,42 +173,42 @@ func (l *FrameLoop) drawSemantic(voices []*Voice) error {
 	return nil
 }
 
+// semanticPart is the head and the semantic draw of n voices.
+func (l *FrameLoop) semanticPart(n int, torch bool) func(compute.Queue) {
+	codes := l.lm.cfg.AudioCodebookSize
+	end := l.views.of(l.logits, codes, l.logits.Len())
+	s := l.sample(n)
+	s.Logits, s.N, s.Restrict = l.logits, codes+1, true
+	if torch {
+		s.Exponentials = l.semanticVariates
+	}
+	return func(q compute.Queue) {
+		l.lm.head(q, l.logits, end, l.hidden, 2*n, l.depthB.products)
+		q.Sample(s)
+	}
+}
+
 // drawResidual runs the depth decoder: it draws the residual codes and appends the
 // frame's hidden states to each voice's store.
 func (l *FrameLoop) drawResidual(voices []*Voice) error {
-	n, books, h := len(voices), l.depth.cfg.Codebooks, l.lm.cfg.HiddenSize
+	books, h := l.depth.cfg.Codebooks, l.lm.cfg.HiddenSize
 	l.gather(voices) // some may have ended since the semantic draw
 	l.uploadCodes(voices)
 	l.uploadDepthVariates(voices)
-	var failure error
-	err := l.run("residual", voices, func(q compute.Queue) {
-		b := l.depthB
-		for j := 1; j < books; j++ {
-			hidden := l.depthPass(q, b, n, j)
-			logits := b.logits.Slice(0, 2*n*l.depth.cfg.AudioVocabSize)
-			q.Linear(hidden, 2*n, compute.Linear{Y: logits, W: l.depth.heads[j-1]})
-			s := l.sample(voices[0].Torch != nil, n)
-			s.Logits, s.N, s.Draw, s.OutColumn = logits, l.depth.cfg.AudioVocabSize, j, j
-			if s.Exponentials != nil {
-				s.Exponentials = l.depthVariates[j-1]
-			}
-			q.Sample(s)
-			for s := range n {
-				q.Copy(l.frame.Slice((s*books+j)*h, (s*books+j+1)*h), hidden.Slice(2*s*h, (2*s+1)*h))
-			}
-			if err := l.observeDepth(voices, j, hidden, logits); err != nil {
-				failure = err
+	if !l.replay("residual", voices) {
+		var failure error
+		var watch func(j int, hidden, logits compute.Buffer)
+		if watched(voices) {
+			watch = func(j int, hidden, logits compute.Buffer) {
+				failure = errors.Join(failure, l.observeDepth(voices, j, hidden, logits))
 			}
 		}
-		for s := range n {
-			q.Copy(l.frame.Slice(s*books*h, (s*books+1)*h), l.hidden.Slice(2*s*h, (2*s+1)*h))
+		if err := l.run("residual", voices, l.residualPart(len(voices), voices[0].Torch != nil, watch)); err != nil {
+			return err
 		}
-	})
-	if err != nil {
-		return err
-	}
-	if failure != nil {
-		return failure
+		if failure != nil {
+			return failure
+		}
 	}
 	if err := l.downloadCodes(voices); err != nil {
 		return err
@@ -213,7 +221,7 @@ func (l *FrameLoop) drawResidual(voices []*Voice) error {
 			}
 		}
 		if v.iteration > 0 && v.end == Singing {
-			if err := l.keepFrame(v, l.frame.Slice(s*books*h, (s+1)*books*h)); err != nil {
+			if err := l.keepFrame(v, l.views.of(l.frame, s*books*h, (s+1)*books*h)); err != nil {
 				return err
 			}
 		}
@@ -221,27 +229,55 @@ func (l *FrameLoop) drawResidual(voices []*Voice) error {
 	return nil
 }
 
+// residualPart is the depth decoder and the residual draws of n voices, and leaves the
+// frames' conditional hidden states in l.frame. watch, if any, is called after every draw.
+func (l *FrameLoop) residualPart(n int, torch bool, watch func(j int, hidden, logits compute.Buffer)) func(compute.Queue) {
+	books, size, b := l.depth.cfg.Codebooks, l.depth.cfg.AudioVocabSize, &l.depthB
+	logits := b.views.of(b.logits, 0, 2*n*size)
+	return func(q compute.Queue) {
+		for j := 1; j < books; j++ {
+			hidden := l.depthPass(q, b, n, j)
+			q.Linear(hidden, 2*n, b.products.of(compute.Linear{Y: logits, W: l.depth.heads[j-1]})...)
+			s := l.sample(n)
+			s.Logits, s.N, s.Draw, s.OutColumn = logits, size, j, j
+			if torch {
+				s.Exponentials = l.depthVariates[j-1]
+			}
+			q.Sample(s)
+			for s := range n {
+				q.Copy(l.hiddenRow(l.frame, s*books+j), l.hiddenRow(hidden, 2*s))
+			}
+			if watch != nil {
+				watch(j, hidden, logits)
+			}
+		}
+		for s := range n {
+			q.Copy(l.hiddenRow(l.frame, s*books), l.hiddenRow(l.hidden, 2*s))
+		}
+	}
+}
+
 // depthPass runs the depth decoder up to the position that predicts code j of n
 // voices and returns its normed hidden states [2n, H]. Code 1 needs positions 0 and 1
 // at once: the language model's hidden state and the semantic code.
-func (l *FrameLoop) depthPass(q compute.Queue, b depthBuffers, n, j int) compute.Buffer {
+func (l *FrameLoop) depthPass(q compute.Queue, b *depthBuffers, n, j int) compute.Buffer {
 	d, rows, h, books := l.depth, 2*n, l.lm.cfg.HiddenSize, l.depth.cfg.Codebooks
-	cut := func(x compute.Buffer, lo, hi int) compute.Buffer { return x.Slice(lo*h, hi*h) }
+	cut := func(x compute.Buffer, lo, hi int) compute.Buffer { return b.views.of(x, lo*h, hi*h) }
 	if j > 1 {
 		at := l.depthAt[j-2]
 		at.N = rows
-		q.EmbedSum(b.raw, rows, l.column[j-1], books, []compute.TablePart{{Table: d.embeddings, Base: (j - 2) * d.cfg.AudioVocabSize}}, 1)
-		q.Linear(b.raw, rows, compute.Linear{Y: b.n, W: d.projection})
+		q.EmbedSum(b.raw, rows, l.column[j-1], books, l.frameParts[j-1:j], 1)
+		q.Linear(b.raw, rows, b.products.of(compute.Linear{Y: b.n, W: d.projection})...)
 		q.Add(cut(b.h, 0, rows), cut(b.n, 0, rows), d.positions[j])
-		d.forward(q, b, l.depthKV, at)
+		d.forward(q, *b, l.depthKV, at)
 		return cut(b.n, 0, rows)
 	}
 	q.Copy(cut(b.raw, 0, rows), cut(l.hidden, 0, rows))
-	q.EmbedSum(cut(b.raw, rows, 2*rows), rows, l.column[0], books, []compute.TablePart{{Table: l.lm.audio}}, 1)
-	q.Linear(b.raw, 2*rows, compute.Linear{Y: b.n, W: d.projection})
+	q.EmbedSum(cut(b.raw, rows, 2*rows), rows, l.column[0], books, l.frameParts[:1], 1)
+	q.Linear(b.raw, 2*rows, b.products.of(compute.Linear{Y: b.n, W: d.projection})...)
 	q.Add(cut(b.h, 0, rows), cut(b.n, 0, rows), d.positions[0])
 	q.Add(cut(b.h, rows, 2*rows), cut(b.n, rows, 2*rows), d.positions[1])
-	d.forward(q, b, l.depthKV, l.depthStart[n-1])
+	d.forward(q, *b, l.depthKV, l.depthStart[n-1])
 	return cut(b.n, rows, 2*rows)
 }
 
@@ -288,40 +324,42 @@ func (l *FrameLoop) feedBack(voices []*Voice) error {
 	}
 	l.queue.UploadInts(l.step.pos, l.ints)
 	l.ints = l.ints[:0]
-	seqs := make([]sequence, 0, 2*n)
+	l.seqs = l.seqs[:0]
 	for i, v := range voices {
 		l.ints = append(l.ints, int32(2*i), int32(2*i+1))
-		seqs = append(seqs, v.seqs[0], v.seqs[1])
+		l.seqs = append(l.seqs, v.seqs[0], v.seqs[1])
 	}
 	l.queue.UploadInts(l.step.seq, l.ints)
-	l.uploadBlocks(l.step, seqs...)
-	act := l.step.act.cut(l.lm.cfg, 2*n)
-	err := l.run("feedback", voices, func(q compute.Queue) {
-		q.EmbedSum(act.h, 2*n, l.codes, l.depth.cfg.Codebooks, l.frameParts, l.frameScale)
-		l.lm.forward(q, act, l.pool.cache, l.step.rows(2*n))
-	})
-	if err != nil {
-		return err
+	l.uploadBlocks(&l.step, l.seqs...)
+	act := l.step.cut(l.lm.cfg, 2*n)
+	if !l.replay("feedback", voices) {
+		if err := l.run("feedback", voices, l.feedbackPart(n)); err != nil {
+			return err
+		}
 	}
 	for s, v := range voices {
-		l.queue.Copy(v.hidden, act.n.Slice(2*s*h, 2*(s+1)*h))
+		l.queue.Copy(v.hidden, l.views.of(act.n, 2*s*h, 2*(s+1)*h))
 		v.pos++
 	}
 	return nil
 }
 
-// sample fills in what all draws share. A non-nil Exponentials only marks that the
-// caller has to choose the buffer.
-func (l *FrameLoop) sample(torch bool, n int) compute.Sample {
-	s := compute.Sample{
+// feedbackPart embeds the codes of n voices and runs the language model.
+func (l *FrameLoop) feedbackPart(n int) func(compute.Queue) {
+	act := l.step.cut(l.lm.cfg, 2*n)
+	return func(q compute.Queue) {
+		q.EmbedSum(act.h, 2*n, l.codes, l.depth.cfg.Codebooks, l.frameParts, l.frameScale)
+		l.lm.forward(q, act, l.pool.cache, l.step.rows(2*n))
+	}
+}
+
+// sample fills in what all draws of n songs share.
+func (l *FrameLoop) sample(n int) compute.Sample {
+	return compute.Sample{
 		Songs: n, Guidance: frameGuidance, TopK: frameTopK,
 		Seeds: l.seeds, Iterations: l.iterations,
 		Out: l.codes, OutStride: l.depth.cfg.Codebooks,
 	}
-	if torch {
-		s.Exponentials = l.semanticVariates
-	}
-	return s
 }
 
 // uploadSemanticVariates draws from torch's generators as the reference does: for

@@ -85,6 +85,7 @@ func makeRope(a *allocator, n, dim int, theta float64, dtype compute.DType) comp
 // lmBuffers is the working memory of a pass over up to `rows` rows.
 type lmBuffers struct {
 	h, n, q, k, v, o, gate, up compute.Buffer
+	products                   *group
 }
 
 func (m *LanguageModel) newBuffers(a *allocator, rows int) lmBuffers {
@@ -94,6 +95,7 @@ func (m *LanguageModel) newBuffers(a *allocator, rows int) lmBuffers {
 		h: get(c.HiddenSize), n: get(c.HiddenSize),
 		q: get(c.Heads * c.HeadDim), k: get(c.KVHeads * c.HeadDim), v: get(c.KVHeads * c.HeadDim), o: get(c.Heads * c.HeadDim),
 		gate: get(c.IntermediateSize), up: get(c.IntermediateSize),
+		products: &group{},
 	}
 }
 
@@ -103,6 +105,7 @@ func (b lmBuffers) cut(c checkpoint.LanguageModel, rows int) lmBuffers {
 		h: b.h.Slice(0, rows*c.HiddenSize), n: b.n.Slice(0, rows*c.HiddenSize),
 		q: b.q.Slice(0, rows*c.Heads*c.HeadDim), k: b.k.Slice(0, rows*c.KVHeads*c.HeadDim), v: b.v.Slice(0, rows*c.KVHeads*c.HeadDim), o: b.o.Slice(0, rows*c.Heads*c.HeadDim),
 		gate: b.gate.Slice(0, rows*c.IntermediateSize), up: b.up.Slice(0, rows*c.IntermediateSize),
+		products: b.products,
 	}
 }
 
@@ -113,34 +116,34 @@ func (m *LanguageModel) forward(q compute.Queue, b lmBuffers, cache compute.KVCa
 	scale := float32(1 / math.Sqrt(float64(c.HeadDim)))
 	for i, w := range m.layers {
 		q.RMSNorm(b.n, b.h, w.inputNorm, at.N, eps)
-		q.Linear(b.n, at.N,
+		q.Linear(b.n, at.N, b.products.of(
 			compute.Linear{Y: b.q, W: w.q},
 			compute.Linear{Y: b.k, W: w.k},
-			compute.Linear{Y: b.v, W: w.v})
+			compute.Linear{Y: b.v, W: w.v})...)
 		q.AppendKV(compute.AppendKV{
 			Cache: cache, Layer: i, Q: b.q, K: b.k, V: b.v, QHeads: c.Heads,
 			QNorm: w.qNorm, KNorm: w.kNorm, Eps: eps, Rope: m.rope,
 		}, at)
 		q.CachedAttention(b.o, b.q, cache, i, c.Heads, scale, at)
-		q.Linear(b.o, at.N, compute.Linear{Y: b.h, W: w.o, Residual: b.h})
+		q.Linear(b.o, at.N, b.products.of(compute.Linear{Y: b.h, W: w.o, Residual: b.h})...)
 
 		q.RMSNorm(b.n, b.h, w.postNorm, at.N, eps)
-		q.Linear(b.n, at.N,
+		q.Linear(b.n, at.N, b.products.of(
 			compute.Linear{Y: b.gate, W: w.gate},
-			compute.Linear{Y: b.up, W: w.up})
+			compute.Linear{Y: b.up, W: w.up})...)
 		q.SwiGLU(b.gate, b.gate, b.up)
-		q.Linear(b.gate, at.N, compute.Linear{Y: b.h, W: w.down, Residual: b.h})
+		q.Linear(b.gate, at.N, b.products.of(compute.Linear{Y: b.h, W: w.down, Residual: b.h})...)
 	}
 	q.RMSNorm(b.n, b.h, m.norm, at.N, eps)
 }
 
-// head computes the logits that can be sampled: logits [rows, codes+1], the semantic
-// codes in order, then the end token.
-func (m *LanguageModel) head(q compute.Queue, logits, hidden compute.Buffer, rows int) {
-	n := m.cfg.AudioCodebookSize
-	q.Linear(hidden, rows,
-		compute.Linear{Y: logits, Stride: n + 1, W: m.codes},
-		compute.Linear{Y: logits.Slice(n, logits.Len()), Stride: n + 1, W: m.end})
+// head computes the logits that can be sampled: the semantic codes in order, then the
+// end token. codes and end are the columns of both in logits [rows, codes+1].
+func (m *LanguageModel) head(q compute.Queue, codes, end, hidden compute.Buffer, rows int, products *group) {
+	stride := m.cfg.AudioCodebookSize + 1
+	q.Linear(hidden, rows, products.of(
+		compute.Linear{Y: codes, Stride: stride, W: m.codes},
+		compute.Linear{Y: end, Stride: stride, W: m.end})...)
 }
 
 // kvConfig is a cache of this model with the given number of blocks.

@@ -161,7 +161,7 @@ func (r *Renderer) encodeCondition(t *Track, v *Voice, w Window) error {
 	for f := w.Start; f < w.End; {
 		chunk, at := v.store[f/hopFrames], f%hopFrames
 		n := min(hopFrames-at, w.End-f)
-		q.Copy(r.condition.frames.Slice((f-w.Start)*width, (f-w.Start+n)*width), chunk.Slice(at*width, (at+n)*width))
+		q.Copy(r.condition.frames.Slice((f-w.Start)*width, (f-w.Start+n)*width), chunk.whole.Slice(at*width, (at+n)*width))
 		f += n
 	}
 	m.cond.forward(q, b.cond, r.condition, w.End-w.Start)
@@ -183,15 +183,15 @@ func (r *Renderer) denoise(ctx context.Context, t *Track, w Window) error {
 		return err
 	}
 	overlap := min(t.carried, w.Latents) * x
-	if overlap > 0 {
-		q.Copy(b.noise.Slice(0, overlap), b.x.Slice(0, overlap))
-	}
+	begin, carry := b.x.Slice(0, overlap), t.latents.Slice(0, overlap)
+	prompt := b.noise.Slice(0, overlap)
+	q.Copy(prompt, begin)
 	for k, s := range t.steps {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
 		if overlap > 0 {
-			q.Blend(b.x.Slice(0, overlap), b.noise.Slice(0, overlap), t.latents.Slice(0, overlap), s.noiseWeight, s.t)
+			q.Blend(begin, prompt, carry, s.noiseWeight, s.t)
 		}
 		m.flow.forward(q, b, k)
 		var unconditional compute.Buffer
@@ -209,9 +209,7 @@ func (r *Renderer) denoise(ctx context.Context, t *Track, w Window) error {
 		}
 		t.o.Progress(StageFlow, w.Index, k+1, len(t.steps))
 	}
-	if overlap > 0 {
-		q.Copy(b.x.Slice(0, overlap), t.latents.Slice(0, overlap))
-	}
+	q.Copy(begin, carry)
 	if err := r.checkFinite(b); err != nil {
 		return fmt.Errorf("window %d: %w", w.Index, err)
 	}

@@ -24,10 +24,11 @@ type Voice struct {
 	frames    int
 	// The frames' hidden states, hopFrames to a buffer. Its length never changes, so that
 	// earlier frames can be rendered while later ones are sung.
-	store []compute.Buffer
-	codes []int32
-	end   End
-	err   error
+	store  []*chunk
+	chunks *chunkPool
+	codes  []int32
+	end    End
+	err    error
 }
 
 // End says whether and why a voice stopped.
@@ -79,22 +80,21 @@ type Observer struct {
 
 // keepFrame copies a frame's hidden states [B*H] to the voice's store.
 func (l *FrameLoop) keepFrame(v *Voice, frame compute.Buffer) error {
-	width, at := frame.Len(), v.frames%hopFrames
+	at := v.frames % hopFrames
 	if at == 0 {
-		b, err := l.device.NewBuffer(l.lm.dtype, hopFrames*width)
+		c, err := l.chunks.take()
 		if err != nil {
-			return fmt.Errorf("music3: memory for the hidden states of frames %d to %d: %w", v.frames, v.frames+hopFrames-1, err)
+			return err
 		}
-		v.store[v.frames/hopFrames] = b
+		v.store[v.frames/hopFrames] = c
 	}
-	l.queue.Copy(v.store[v.frames/hopFrames].Slice(at*width, (at+1)*width), frame)
+	l.queue.Copy(v.store[v.frames/hopFrames].frames[at], frame)
 	return nil
 }
 
 // Frame reads frame i's hidden states [B*H], as float32.
 func (l *FrameLoop) Frame(v *Voice, i int, dst []float32) error {
-	at := i % hopFrames * len(dst)
-	return l.queue.Download(dst, v.store[i/hopFrames].Slice(at, at+len(dst)))
+	return l.queue.Download(dst, v.store[i/hopFrames].frames[i%hopFrames])
 }
 
 // Forget frees the hidden states of all frames before frame i, once no window needs
@@ -102,7 +102,7 @@ func (l *FrameLoop) Frame(v *Voice, i int, dst []float32) error {
 func (v *Voice) Forget(i int) {
 	for k := range v.store[:min(i/hopFrames, len(v.store))] {
 		if v.store[k] != nil {
-			v.store[k].Free()
+			v.chunks.put(v.store[k])
 			v.store[k] = nil
 		}
 	}

@@ -125,14 +125,14 @@ func seamDifference(a, b [2][]float32, wa, wb Window, hop int) float64 {
 }
 
 // randomVoice has frames of random hidden states.
-func randomVoice(t *testing.T, m *Model, frames int) *Voice {
+func randomVoice(t testing.TB, m *Model, frames int) *Voice {
 	t.Helper()
 	width := m.depth.cfg.Codebooks * m.lm.cfg.HiddenSize
 	v, a := &Voice{frames: frames}, &allocator{dev: m.dev}
 	for k := 0; k*hopFrames < frames; k++ {
 		x := make([]float32, hopFrames*width)
 		rng.Normals(2, uint32(k), x)
-		v.store = append(v.store, a.upload(m.lm.dtype, x))
+		v.store = append(v.store, &chunk{whole: a.upload(m.lm.dtype, x)})
 	}
 	if a.err != nil {
 		t.Fatal(a.err)
