@@ -73,14 +73,12 @@ func (t *appendTask) chunk(i int, s *scratch) {
 			copy(key, k)
 		}
 		t.rotation.turn(key, pos, e)
-		at := c.offset(t.layer, block, h) + pos%c.config.BlockSize*d
-		c.write(at, key, s.kernels)
-		c.write(at+c.values(), v, s.kernels)
+		c.write(t.layer, block, h, pos%c.config.BlockSize, key, v, s)
 	}
 }
 
 // cachedTask is one call of CachedAttention; a chunk is one row and one key head with
-// the query heads that read it. The softmax runs over one block of the cache at a
+// the query heads that read it. The softmax runs over some blocks of the cache at a
 // time, with a running maximum, so the working memory does not grow with the song.
 type cachedTask struct {
 	o, q   []float32
@@ -120,36 +118,97 @@ func (q *queue) CachedAttention(out, query compute.Buffer, cache compute.KVCache
 	q.run(t, at.N*c.config.Heads, work)
 }
 
+// cachedKeys is how many positions one step of the running softmax takes, or one block
+// if that is more.
+const cachedKeys = 256
+
 func (t *cachedTask) chunk(i int, s *scratch) {
-	g := &t.cache.config
+	c := t.cache
+	g := &c.config
 	d, size := g.HeadDim, g.BlockSize
 	row, head := i/g.Heads, i%g.Heads
 	group := t.qHeads / g.Heads
 	first := (row*t.qHeads + head*group) * d
-	queries, outs := t.q[first:first+group*d], t.o[first:first+group*d]
 
-	memory := grown(&s.a, size*d+size+2*group)
-	widened, scores, softs := memory[:size*d], memory[size*d:size*d+size], memory[size*d+size:]
-	clear(outs)
-	for h := range group {
-		softs[2*h], softs[2*h+1] = negInf, 0
+	// Kernels take one query head or several, and several panels; what there is
+	// beyond group, headDim and the last position is computed and never read.
+	kernels := s.cachedKernels(g.DType)
+	rows, scores, mix := 1, kernels.scores1, kernels.mix1
+	if group > 1 {
+		rows, scores, mix = cachedRows, kernels.scores4, kernels.mix4
 	}
+	blocks := max(1, cachedKeys/size) // of one step
+	width, columns := roundUp(blocks*c.keyPanels, cachedPanels)*panelColumns, roundUp(d, cachedPanels*panelColumns)
+	padded := roundUp(group, rows)
+	queries := t.q[first : first+group*d]
+	if padded > group {
+		queries = grown(&s.a, padded*d)
+		clear(queries[copy(queries, t.q[first:first+group*d]):])
+	}
+	memory := grown(&s.b, padded*(width+columns))
+	weights, sums := memory[:padded*width], memory[padded*width:]
+	clear(sums)
+	states := grown(&s.softmax, group)
+	for h := range states {
+		states[h] = softmaxState{top: negInf}
+	}
+
+	tile := &s.cached
+	*tile = cachedTile{rows: rows, floats: c.floats, bits: c.bits, panelSize: c.valuePanel, panels: c.valuePanels}
 	count := int(t.at.pos[row]) + 1
-	for start := 0; start < count; start += size {
-		n := min(size, count-start)
-		at := t.cache.offset(t.layer, t.at.block(row, start, size), head)
-		// Scores of all heads first, so that one buffer serves keys and values.
-		scores = grown(&s.b, group*size)
-		keys := t.cache.read(at, n*d, widened)
-		for h := range group {
-			dotRows(scores[h*size:h*size+n], queries[h*d:(h+1)*d], keys)
+	for start := 0; start < count; start += blocks * size {
+		n := min(blocks*size, count-start)
+		keys, values := t.places(s, row, head, start, n)
+		tile.offsets, tile.count, tile.k = keys, ceilDiv(n, size)*c.keyPanels, d
+		for h := 0; h < group; h += rows {
+			tile.x, tile.xRow = queries[h*d:], 4*d
+			tile.sums, tile.sumsRow = weights[h*width:], 4*width
+			scores(tile)
 		}
-		values := t.cache.read(at+t.cache.values(), n*d, widened)
 		for h := range group {
-			softmaxStep(outs[h*d:(h+1)*d], scores[h*size:h*size+n], values, t.scale, &softs[2*h], &softs[2*h+1])
+			p := weights[h*width : (h+1)*width]
+			if lanes := c.keyPanels * panelColumns; lanes > size {
+				for b := 1; b*size < n; b++ {
+					copy(p[b*size:(b+1)*size], p[b*lanes:])
+				}
+			}
+			if shrink := s.softmaxRow(p[:n], t.scale, &states[h]); shrink != 1 {
+				row := sums[h*columns : (h+1)*columns]
+				s.f32.scale(row, row, shrink)
+			}
+		}
+		tile.offsets, tile.count, tile.k, tile.last = values, ceilDiv(n, size), size, (n-1)%size+1
+		for h := 0; h < group; h += rows {
+			tile.x, tile.xRow = weights[h*width:], 4*width
+			tile.sums, tile.sumsRow = sums[h*columns:], 4*columns
+			mix(tile)
 		}
 	}
+	*tile = cachedTile{} // the cache may be closed
+	e := s.elements(t.round)
 	for h := range group {
-		softmaxEnd(outs[h*d:(h+1)*d], softs[2*h+1], t.round)
+		e.scale(t.o[first+h*d:first+(h+1)*d], sums[h*columns:][:d], 1/states[h].total)
 	}
+}
+
+// places lists where the panels of the keys of n positions from start on begin, and the
+// values of each of their blocks. Behind the keys stand places to fill the last group of
+// panels and to prefetch, behind the values one to prefetch.
+func (t *cachedTask) places(s *scratch, row, head, start, n int) (keys, values []int) {
+	c, size := t.cache, t.cache.config.BlockSize
+	blocks := ceilDiv(n, size)
+	places := grown(&s.places, blocks*c.keyPanels+2*cachedPanels+blocks+1)
+	keys, values = places[:len(places)-blocks-1], places[len(places)-blocks-1:]
+	for b := range blocks {
+		block := t.at.block(row, start+b*size, size)
+		for p := range c.keyPanels {
+			keys[b*c.keyPanels+p] = c.keys(t.layer, block, head) + p*c.keyPanel
+		}
+		values[b] = c.values(t.layer, block, head)
+	}
+	for i := range 2 * cachedPanels {
+		keys[blocks*c.keyPanels+i] = values[0]
+	}
+	values[blocks] = values[0]
+	return keys, values
 }

@@ -119,10 +119,7 @@ func (d *device) NewKVCache(c compute.KVConfig) (compute.KVCache, error) {
 	if err := checkKVConfig(c); err != nil {
 		return nil, err
 	}
-	if err := d.reserve(c.Bytes(), "a KV cache"); err != nil {
-		return nil, err
-	}
-	return newKVCache(d, c), nil
+	return newKVCache(d, c)
 }
 
 func (d *device) NewQueue() (compute.Queue, error) {

@@ -16,6 +16,8 @@ func (k *kernels) useElementsAVX2() {
 	}
 	k.sum, k.squares, k.axpy, k.firstNotFinite = sumAVX2, squaresAVX2, axpyAVX2, firstNotFiniteAVX2
 	k.narrow, k.softmaxRow = narrowBlocks(narrowAVX2), softmaxAVX2
+	k.cachedF32 = cachedKernels{scores1F32AVX2, scores4F32AVX2, mix1F32AVX2, mix4F32AVX2}
+	k.cachedBF16 = cachedKernels{scores1BF16AVX2, scores4BF16AVX2, mix1BF16AVX2, mix4BF16AVX2}
 }
 
 func (k *kernels) useElementsAVX512() {
@@ -31,6 +33,8 @@ func (k *kernels) useElementsAVX512() {
 	}
 	k.sum, k.squares, k.axpy, k.firstNotFinite = sumAVX512, squaresAVX512, axpyAVX512, firstNotFiniteAVX512
 	k.narrow, k.softmaxRow = narrowBlocks(narrowAVX512), softmaxAVX512
+	k.cachedF32 = cachedKernels{scores1F32AVX512, scores4F32AVX512, mix1F32AVX512, mix4F32AVX512}
+	k.cachedBF16 = cachedKernels{scores1BF16AVX512, scores4BF16AVX512, mix1BF16AVX512, mix4BF16AVX512}
 }
 
 // snakeSteps leaves to the portable code what a loop stops at: arguments of the sine

@@ -6,13 +6,22 @@ import (
 	"skald/host/compute"
 )
 
-// kvCache is one pool of blocks, [layers][blocks][keys, values][heads][position][HeadDim],
-// so that what one head of one block needs lies together.
+// kvCache is one pool of blocks, [layers][blocks][keys, values][heads], in which the
+// keys or values of one head lie as what they are multiplied by: in panels of 16 lanes.
+//
+//	keys:   [positions/16][HeadDim][16]    scores are sums over HeadDim
+//	values: [HeadDim/16][positions][16]    the output is a sum over positions
+//
+// with zeros where a size is no multiple of 16. Of a BF16 cache the index of the sum goes
+// in pairs, [../2][16][2]: a line of 64 bytes is one index of float32, or two of bfloat16.
 type kvCache struct {
 	device *device
 	config compute.KVConfig
 	floats []float32 // when F32
 	bits   []uint16  // when BF16
+
+	keyPanels, valuePanels int // of one head in one block
+	keyPanel, valuePanel   int // numbers of one panel
 }
 
 func checkKVConfig(c compute.KVConfig) error {
@@ -29,15 +38,22 @@ func checkKVConfig(c compute.KVConfig) error {
 	return nil
 }
 
-func newKVCache(d *device, c compute.KVConfig) *kvCache {
-	cache := &kvCache{device: d, config: c}
-	n := 2 * c.Layers * c.Heads * c.HeadDim * c.BlockSize * c.Blocks
+func newKVCache(d *device, c compute.KVConfig) (compute.KVCache, error) {
+	cache := &kvCache{device: d, config: c,
+		keyPanels: ceilDiv(c.BlockSize, panelColumns), valuePanels: ceilDiv(c.HeadDim, panelColumns),
+		keyPanel: c.HeadDim * panelColumns, valuePanel: c.BlockSize * panelColumns}
 	if c.DType == compute.BF16 {
-		cache.bits = make([]uint16, n)
-	} else {
-		cache.floats = make([]float32, n)
+		cache.keyPanel, cache.valuePanel = roundUp(c.HeadDim, 2)*panelColumns, roundUp(c.BlockSize, 2)*panelColumns
 	}
-	return cache
+	if err := d.reserve(cache.bytes(), "a KV cache"); err != nil {
+		return nil, err
+	}
+	if c.DType == compute.BF16 {
+		cache.bits = make([]uint16, cache.numbers())
+	} else {
+		cache.floats = make([]float32, cache.numbers())
+	}
+	return cache, nil
 }
 
 func (c *kvCache) Config() compute.KVConfig { return c.config }
@@ -45,40 +61,64 @@ func (c *kvCache) Config() compute.KVConfig { return c.config }
 // Close gives the memory back.
 func (c *kvCache) Close() error {
 	if c.floats != nil || c.bits != nil {
-		c.device.used.Add(-c.config.Bytes())
+		c.device.used.Add(-c.bytes())
 		c.floats, c.bits = nil, nil
 	}
 	return nil
 }
 
-// offset is where the keys of a head begin in a block; the values begin values()
-// later.
-func (c *kvCache) offset(layer, block, head int) int {
-	g := &c.config
-	return ((layer*g.Blocks+block)*2*g.Heads + head) * g.BlockSize * g.HeadDim
+// block is how many numbers the keys and values of all heads take.
+func (c *kvCache) block() int {
+	return c.config.Heads * (c.keyPanels*c.keyPanel + c.valuePanels*c.valuePanel)
 }
 
-func (c *kvCache) values() int {
-	return c.config.Heads * c.config.BlockSize * c.config.HeadDim
+// numbers is the size of the memory: all blocks, and as much as kernels that take
+// several panels at once may read behind the last.
+func (c *kvCache) numbers() int {
+	return c.config.Layers*c.config.Blocks*c.block() + cachedPanels*c.valuePanel
 }
 
-// read returns n numbers from offset at, widened into buf unless they are float32.
-func (c *kvCache) read(at, n int, buf []float32) []float32 {
+func (c *kvCache) bytes() int64 { return int64(c.numbers()) * int64(c.config.DType.Size()) }
+
+// keys is where the keys of a head begin in a block.
+func (c *kvCache) keys(layer, block, head int) int {
+	return (layer*c.config.Blocks+block)*c.block() + head*c.keyPanels*c.keyPanel
+}
+
+// values is where the values of a head begin in a block.
+func (c *kvCache) values(layer, block, head int) int {
+	return c.keys(layer, block, c.config.Heads) + head*c.valuePanels*c.valuePanel
+}
+
+// write stores one head at one position of a block, rounding to the type of the cache.
+func (c *kvCache) write(layer, block, head, pos int, key, value []float32, s *scratch) {
+	keys := c.keys(layer, block, head) + pos/panelColumns*c.keyPanel
+	values := c.values(layer, block, head)
+	lane := pos % panelColumns
 	if c.floats != nil {
-		return c.floats[at : at+n]
-	}
-	widen(buf[:n], c.bits[at:at+n])
-	return buf[:n]
-}
-
-// write stores src from offset at on, rounding to the type of the cache.
-func (c *kvCache) write(at int, src []float32, k *kernels) {
-	if c.floats != nil {
-		copy(c.floats[at:], src)
+		for i, v := range key {
+			c.floats[keys+i*panelColumns+lane] = v
+		}
+		for ; len(value) > 0; values += c.valuePanel {
+			n := min(panelColumns, len(value))
+			copy(c.floats[values+pos*panelColumns:], value[:n])
+			value = value[n:]
+		}
 		return
 	}
-	k.narrow(c.bits[at:at+len(src)], src)
+	bits := grown(&s.rounded, len(key))
+	s.narrow(bits, key)
+	for i, b := range bits {
+		c.bits[keys+pairAt(i, lane)] = b
+	}
+	s.narrow(bits, value)
+	for i, b := range bits {
+		c.bits[values+i/panelColumns*c.valuePanel+pairAt(pos, i%panelColumns)] = b
+	}
 }
+
+// pairAt is where index i of a sum stands in a panel of pairs.
+func pairAt(i, lane int) int { return (i/2*panelColumns+lane)*2 + i%2 }
 
 func (o *operands) cache(b compute.KVCache, layer int) *kvCache {
 	own, ok := b.(*kvCache)
@@ -142,9 +182,9 @@ func (q *queue) CopyBlock(cache compute.KVCache, dst, src int) {
 	if q.err != nil {
 		return
 	}
-	size := 2 * c.values()
+	size := c.block()
 	for layer := range c.config.Layers {
-		to, from := c.offset(layer, dst, 0), c.offset(layer, src, 0)
+		to, from := c.keys(layer, dst, 0), c.keys(layer, src, 0)
 		if c.floats != nil {
 			copy(c.floats[to:to+size], c.floats[from:])
 		} else {

@@ -27,6 +27,9 @@ type scratch struct {
 	tiles   []float32      // sums of tiles, aligned
 	packed  []uint16       // weights, aligned
 	softmax []softmaxState // of the queries of a chunk
+	cached  cachedTile
+	places  []int    // in a cache
+	rounded []uint16 // on their way to a cache
 }
 
 // grown returns (*buf)[:n], with more memory behind it when needed. The contents are

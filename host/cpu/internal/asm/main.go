@@ -21,6 +21,7 @@ func files() []*file {
 		sums(),
 		roundings(),
 		softmax(),
+		cached(),
 		packing(),
 		tiles(),
 		finishing(),
