@@ -154,11 +154,11 @@ func TestEnvironment(t *testing.T) {
 	if got.code != exitUsage || !strings.Contains(got.stderr, "SKALD_PRECISION") || !strings.Contains(got.stderr, "fp32, mixed, bf16") {
 		t.Errorf("a wrong value: %+v", got)
 	}
-	got = run([]string{"SKALD_LISTN=:1", "SKALD_SERVICE_HOST=10.0.0.1", "SKALD_PORT=tcp://10.0.0.1:80"}, "version")
+	got = run([]string{"SKALD_LISTN=:1", "SKALD_SHARED=x", "SKALD_SERVICE_HOST=10.0.0.1", "SKALD_PORT=tcp://10.0.0.1:80"}, "version")
 	if got.code != exitOK || !strings.Contains(got.stderr, "SKALD_LISTN has no meaning; did you mean SKALD_LISTEN?") {
 		t.Errorf("a misspelt variable: %+v", got)
 	}
-	if strings.Contains(got.stderr, "SERVICE_HOST") || strings.Contains(got.stderr, "SKALD_PORT") {
+	if strings.Contains(got.stderr, "SERVICE_HOST") || strings.Contains(got.stderr, "SKALD_SHARED") || strings.Contains(got.stderr, "SKALD_PORT") {
 		t.Errorf("a cluster's own variables: %+v", got)
 	}
 }
@@ -182,11 +182,7 @@ func TestCompletion(t *testing.T) {
 		"__complete doctor --":               "--json",
 		"__complete synth --dtype published": "published",
 	} {
-		var list []string
-		for _, a := range strings.Split(args, " ") {
-			list = append(list, a)
-		}
-		got := skald(t, list...)
+		got := skald(t, strings.Split(args, " ")...)
 		if got.code != exitOK || !strings.Contains(got.stdout, want) {
 			t.Errorf("%s: want %q in %q, exit code %d", args, want, got.stdout, got.code)
 		}

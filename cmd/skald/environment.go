@@ -54,10 +54,10 @@ func bindEnvironment(root *cobra.Command, environ []string) (warnings []string) 
 		if known[name] {
 			continue
 		}
-		// Only near misses: a cluster puts variables of its own beside ours
-		// (SKALD_SERVICE_HOST for a service called skald).
+		// Only a letter's difference: a cluster puts variables of its own beside ours
+		// (SKALD_SERVICE_HOST for a service called skald), and tests have some.
 		for _, k := range slices.Sorted(maps.Keys(known)) {
-			if levenshtein.ComputeDistance(name, k) <= 2 {
+			if levenshtein.ComputeDistance(name, k) <= 1 {
 				warnings = append(warnings, fmt.Sprintf("environment variable %s has no meaning; did you mean %s?", name, k))
 				break
 			}

@@ -151,12 +151,8 @@ func (i inspection) print(w io.Writer) {
 		fmt.Fprintf(w, "\n%-18s %8s %12s %10s  %s\n", "component", "tensors", "parameters", "bytes", "types, files")
 	}
 	for _, c := range i.Components {
-		var dtypes []string
-		for _, d := range slices.Sorted(maps.Keys(c.DTypes)) {
-			dtypes = append(dtypes, d)
-		}
 		fmt.Fprintf(w, "%-18s %8d %12s %10s  %s, %s\n", c.Name, c.Tensors, millions(c.Parameters), size(c.Bytes),
-			strings.Join(dtypes, " "), count(len(c.Files), "file"))
+			strings.Join(slices.Sorted(maps.Keys(c.DTypes)), " "), count(len(c.Files), "file"))
 		for _, f := range c.Files {
 			fmt.Fprintf(w, "  %s\n", f)
 		}
