@@ -24,6 +24,7 @@ behind it; a flag on the command line wins.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted, 143 terminated.`,
 		Example: `  skald sing --lyrics "[verse] [chorus]" --instructions "fast, happy piano, drums" -o song.wav
   skald serve`,
+		Version:       readBuildFacts().Version,
 		Args:          cobra.ArbitraryArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,

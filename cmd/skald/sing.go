@@ -83,12 +83,23 @@ func (f *singFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
+	var replay *engine.Replay
+	if f.replay != "" {
+		if replay, err = readReplay(f.replay); err != nil {
+			return fmt.Errorf("--replay: %w", err)
+		}
+	}
 	// Opened before any work, so that an hour's song does not end at a closed door.
 	out, err := createAtomic(f.output)
 	if err != nil {
 		return err
 	}
 	defer out.discard()
+	tracing, err := openTrace(f.trace)
+	if err != nil {
+		return err
+	}
+	defer tracing.discard()
 
 	show := newDisplay(stderr)
 	defer show.close()
@@ -106,13 +117,10 @@ func (f *singFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	r.Progress = show.song
-	tracing, err := f.openTrace(&r)
-	if err != nil {
-		return err
+	r.Replay, r.Progress = replay, show.song
+	if tracing != nil {
+		r.Trace = tracing.add
 	}
-	defer tracing.discard()
-
 	begin := time.Now()
 	song, err := e.Sing(ctx, r)
 	took := time.Since(begin)
@@ -183,15 +191,7 @@ func (f *singFlags) request(cmd *cobra.Command, e *engine.Engine) (engine.Reques
 		}
 		r.MaxFrames = frames
 	}
-	if f.replay != "" {
-		replay, err := readReplay(f.replay)
-		if err != nil {
-			return r, fmt.Errorf("--replay: %w", err)
-		}
-		r.Replay = replay
-	}
-	_, err := e.Check(r)
-	return r, requestFault(err)
+	return r, nil
 }
 
 // requestFault makes a usage error of one that says the request is at fault, and names

@@ -22,12 +22,12 @@ type tracing struct {
 	tensors []checkpoint.Tensor
 }
 
-// openTrace makes a request write its tensors to the file of --trace; nil without it.
-func (f *singFlags) openTrace(r *engine.Request) (*tracing, error) {
-	if f.trace == "" {
+// openTrace begins the file of --trace; nil without one.
+func openTrace(path string) (*tracing, error) {
+	if path == "" {
 		return nil, nil
 	}
-	out, err := createAtomic(f.trace)
+	out, err := createAtomic(path)
 	if err != nil {
 		return nil, fmt.Errorf("--trace: %w", err)
 	}
@@ -36,9 +36,7 @@ func (f *singFlags) openTrace(r *engine.Request) (*tracing, error) {
 		out.discard()
 		return nil, fmt.Errorf("--trace: %w", err)
 	}
-	t := &tracing{out: out, numbers: numbers}
-	r.Trace = t.add
-	return t, nil
+	return &tracing{out: out, numbers: numbers}, nil
 }
 
 // add keeps one tensor.
