@@ -49,9 +49,9 @@ func (t *fullTask) chunk(i int, s *scratch) {
 
 	keys, values := grown(&s.a, fullKeys*d), grown(&s.b, fullKeys*d)
 	var scores [fullKeys]float32
-	var top, total [fullQueries]float32
+	var states [fullQueries]softmaxState
 	for j := range queries {
-		top[j] = negInf
+		states[j].top = negInf
 		clear(t.o[base+(begin+j)*width:][:d])
 	}
 	for start := 0; start < t.length; start += fullKeys {
@@ -61,11 +61,12 @@ func (t *fullTask) chunk(i int, s *scratch) {
 		for j := range queries {
 			at := base + (begin+j)*width
 			dotRows(scores[:n], t.q[at:at+d], keys)
-			softmaxStep(t.o[at:at+d], scores[:n], values, t.scale, &top[j], &total[j])
+			softmaxStep(t.o[at:at+d], scores[:n], values, t.scale, &states[j])
 		}
 	}
 	for j := range queries {
-		softmaxEnd(t.o[base+(begin+j)*width:][:d], total[j], t.round)
+		row := t.o[base+(begin+j)*width:][:d]
+		t.round.scale(row, row, 1/states[j].total)
 	}
 }
 

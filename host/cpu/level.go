@@ -66,23 +66,22 @@ type kernels struct {
 
 	f32, bf16 elements // for stores of float32 and of bfloat16
 
-	// The functions of the same names.
-	widen                 func(dst []float32, src []uint16)
-	narrow                func(dst []uint16, src []float32)
-	sum                   func(x []float32) float32
-	squares               func(x []float32, mean float32) float32
-	axpy                  func(y []float32, a float32, x []float32)
-	firstNotFinite        func(x []float32) int
 	cachedF32, cachedBF16 cachedKernels // for caches of these types
 
-	softmaxRow func(p []float32, scale float32, state *softmaxState) (shrink float32)
+	// The functions of the same names.
+	widen          func(dst []float32, src []uint16)
+	narrow         func(dst []uint16, src []float32)
+	sum            func(x []float32) float32
+	squares        func(x []float32, mean float32) float32
+	axpy           func(y []float32, a float32, x []float32)
+	firstNotFinite func(x []float32) int
+	softmaxRow     func(p []float32, scale float32, state *softmaxState) (shrink float32)
 }
 
 // portableKernels are those of the level "go".
 func portableKernels() kernels {
 	return kernels{
-		f32:       rounding(false).elements(),
-		bf16:      rounding(true).elements(),
+		f32: rounding(false).elements(), bf16: rounding(true).elements(),
 		cachedF32: portableCached(), cachedBF16: portableCached(),
 		widen: widen, narrow: narrow,
 		sum: sum, squares: squares, axpy: axpy,

@@ -22,46 +22,6 @@ func dotRows(scores, x, rows []float32) {
 	}
 }
 
-// softmaxStep takes the next block of keys into the running softmax of one query:
-// o holds sum_j exp(s_j - top) v_j and total the sum of the weights, s being
-// scores*scale. values is [len(scores), len(o)]; scores are overwritten.
-func softmaxStep(o, scores, values []float32, scale float32, top, total *float32) {
-	highest := *top
-	for i, s := range scores {
-		s = float32(s * scale)
-		scores[i] = s
-		if s > highest {
-			highest = s
-		}
-	}
-	if highest > *top {
-		if *total > 0 {
-			shrink := exp(*top - highest)
-			*total = float32(*total * shrink)
-			for i, v := range o {
-				o[i] = float32(v * shrink)
-			}
-		}
-		*top = highest
-	}
-	sum := *total
-	for i, s := range scores {
-		e := exp(s - highest)
-		scores[i] = e
-		sum += e
-	}
-	*total = sum
-	n := len(o)
-	i := 0
-	for ; i+4 <= len(scores); i += 4 {
-		v := values[i*n:]
-		axpy4(o, (*[4]float32)(scores[i:]), v[:n], v[n:2*n], v[2*n:3*n], v[3*n:4*n])
-	}
-	for ; i < len(scores); i++ {
-		axpy(o, scores[i], values[i*n:(i+1)*n])
-	}
-}
-
 // softmaxState is where the running softmax of one query stands: the highest score so
 // far, and the sum of the weights.
 type softmaxState struct{ top, total float32 }
@@ -85,10 +45,20 @@ func softmaxRow(p []float32, scale float32, state *softmaxState) (shrink float32
 	return shrink
 }
 
-// softmaxEnd divides by the total and stores.
-func softmaxEnd(o []float32, total float32, round rounding) {
-	inverse := 1 / total
-	for i, v := range o {
-		o[i] = round.of(float32(v * inverse))
+// softmaxStep takes the next block of keys into the running softmax of one query:
+// o holds sum_j exp(s_j - top) v_j, s being scores*scale. values is [len(scores), len(o)];
+// scores become weights.
+func softmaxStep(o, scores, values []float32, scale float32, state *softmaxState) {
+	if shrink := softmaxRow(scores, scale, state); shrink != 1 {
+		rounding(false).scale(o, o, shrink)
+	}
+	n := len(o)
+	i := 0
+	for ; i+4 <= len(scores); i += 4 {
+		v := values[i*n:]
+		axpy4(o, (*[4]float32)(scores[i:]), v[:n], v[n:2*n], v[2*n:3*n], v[3*n:4*n])
+	}
+	for ; i < len(scores); i++ {
+		axpy(o, scores[i], values[i*n:(i+1)*n])
 	}
 }
