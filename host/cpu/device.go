@@ -26,7 +26,9 @@ type Options struct {
 	// them at once and keeps them, in private memory; the panels of a larger one are
 	// made part by part inside each operation, from the mapping. 0 means 4 MiB, which
 	// is small beside the weights of a large model; a negative number means never.
-	// With float32 sums neither changes a bit of the results.
+	// At level avx512bf16 matrices of bfloat16 of any size are packed while memory
+	// lasts, for a few rows are multiplied several times as fast then; at level amx
+	// never. None of this changes a bit of the results.
 	PackBytes int64
 }
 
@@ -67,10 +69,7 @@ func New(o Options) (compute.Device, error) {
 }
 
 func (d *device) Info() compute.Info {
-	detail := "level " + string(d.level)
-	if d.level == levelGo {
-		detail += " (portable)"
-	}
+	detail := "level " + string(d.level) + " (" + d.level.note() + ")"
 	return compute.Info{Kind: "cpu", Name: processorName(), Detail: runtime.GOARCH + ", " + detail, Threads: d.threads}
 }
 
@@ -88,12 +87,27 @@ func (d *device) Load(t compute.Tensor, use compute.Use, as compute.DType) (comp
 	if err != nil {
 		return nil, err
 	}
-	if use == compute.UseLinear && d.kernels.panels.there() && panelBytes(w.shape) <= d.pack {
-		w.panels = d.kernels.packAll(w)
-		w.private += panelBytes(w.shape)
+	if use == compute.UseLinear {
+		d.packMatrix(w)
 	}
 	d.used.Add(w.private)
 	return w, nil
+}
+
+// packMatrix gives w a second form, if that is what its products are fastest with.
+func (d *device) packMatrix(w *weight) {
+	k := &d.kernels
+	switch {
+	case k.bf16Linear != nil && w.dtype == compute.BF16:
+		inPlace := w.private == 0 // else there is a copy already
+		if k.packPairs != nil && inPlace && d.pack >= 0 && hasRoom(int64(2*len(w.bits))) {
+			w.pairs = k.packPairs(w)
+			w.private += int64(2 * len(w.pairs))
+		}
+	case k.panels.there() && panelBytes(w.shape) <= d.pack:
+		w.panels = k.packAll(w)
+		w.private += panelBytes(w.shape)
+	}
 }
 
 func (d *device) NewBuffer(t compute.DType, n int) (compute.Buffer, error) {

@@ -55,6 +55,13 @@ func machineMemory() compute.MemoryInfo {
 	return m
 }
 
+// hasRoom tells whether private memory of some bytes leaves an eighth of the machine's
+// free. Where nothing is known of its memory, there is none to spare.
+func hasRoom(bytes int64) bool {
+	m := machineMemory()
+	return bytes <= m.Free-m.Total/8 && m.Total > 0
+}
+
 // readBytes reads a file that holds one number.
 func readBytes(name string) (int64, bool) {
 	text, err := os.ReadFile(name)

@@ -23,6 +23,19 @@ const (
 	levelBF16NEON   level = "bf16neon" // and BFMMLA
 )
 
+// note says how a level multiplies bfloat16 numbers.
+func (l level) note() string {
+	switch l {
+	case levelGo:
+		return "portable"
+	case levelAVX512BF16:
+		return "bfloat16 products with VDPBF16PS"
+	case levelAMX:
+		return "bfloat16 products on tiles"
+	}
+	return "bfloat16 products in float32"
+}
+
 // levelVariable is the environment variable that forces a level.
 const levelVariable = "SKALD_CPU"
 
@@ -62,7 +75,8 @@ func names(levels []level) string {
 type kernels struct {
 	panels panelKernels // none at the level "go"
 
-	bf16Linear func() bf16Linear // nil where panels do it
+	bf16Linear func() bf16Linear        // nil where panels do it
+	packPairs  func(w *weight) []uint16 // nil where bf16Linear reads matrices as they lie
 
 	f32, bf16 elements // for stores of float32 and of bfloat16
 

@@ -57,6 +57,7 @@ func machineKernels(l level) kernels {
 	}
 	if l == levelAVX512BF16 {
 		k.bf16Linear = func() bf16Linear { return &dotLinear{} }
+		k.packPairs = packAllPairs
 		return k
 	}
 	k.bf16Linear = func() bf16Linear { return &amxLinear{} }

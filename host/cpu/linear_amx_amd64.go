@@ -43,8 +43,8 @@ func (s *tileShapes) set(tile, rows, bytes int) {
 }
 
 // finishTile stores a result whose rows are those of W.
-func (p *product) finishTile(sums []float32, row, column, rows, columns int, around bool) {
-	f := p.finish(sums, 16, row, column, rows, columns)
+func (t *linearTask) finishTile(p *product, sums []float32, row, column, rows, columns int, around bool) {
+	f := t.finish(p, sums, 16, row, column, rows, columns)
 	f.around = around && columns == 16 && p.stride%16 == 0 && uintptr(unsafe.Pointer(f.y))%64 == 0
 	finishColumns(&f)
 }
@@ -134,7 +134,7 @@ func (f *amxFew) blocks(p *product, row, rows, blocks, panel int, next *uint16, 
 	}
 	for b := range blocks {
 		for j := range panels {
-			p.finishTile(sums[(b*panels+j)*256:], (panel+j)*x.width, row+16*b, x.height(panel+j), rows, false)
+			f.task.finishTile(p, sums[(b*panels+j)*256:], (panel+j)*x.width, row+16*b, x.height(panel+j), rows, false)
 		}
 	}
 }

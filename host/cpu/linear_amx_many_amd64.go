@@ -130,7 +130,7 @@ func (m *amxMany) finish(p *product, sums []float32, column, panel, panels int) 
 	for b := range panels {
 		row, rows := (panel+b)*16, m.x.height(panel+b)
 		for c := column; c < min(column+stripRows, p.n); c += 16 {
-			p.finishTile(sums[(2*b+(c-column)/16)*256:], row, c, rows, min(16, p.n-c), m.around)
+			m.task.finishTile(p, sums[(2*b+(c-column)/16)*256:], row, c, rows, min(16, p.n-c), m.around)
 		}
 	}
 }

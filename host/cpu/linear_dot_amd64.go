@@ -37,7 +37,7 @@ func dotKernelFor(rows int) dotKernel {
 }
 
 const (
-	dotChunkBytes = 768 << 10 // of W in a chunk
+	dotChunkBytes = 256 << 10 // of W in a chunk
 	dotPartBytes  = 448 << 10 // of x
 )
 
@@ -61,7 +61,7 @@ func (d *dotLinear) chunk(i int, s *scratch) {
 	} else {
 		w = aligned(&s.packed, panels*size)
 		for j := range panels {
-			p.w.packPairPanel(w[j*size:], first/panelColumns+j)
+			p.w.packPairs(w[j*size:], first/panelColumns+j)
 		}
 	}
 	for x := 0; x < d.x.panels(); x += d.panels {
@@ -88,15 +88,28 @@ func (d *dotLinear) tiles(p *product, w []uint16, column, panels int, kernel fun
 	for panel := first; panel < last; panel++ {
 		s.dot.x = x.at(panel, 0)
 		kernel(&s.dot)
-		s.last = p.finish(sums, width, panel*x.width, column, x.height(panel), min(width, p.n-column))
+		s.last = d.task.finish(p, sums, width, panel*x.width, column, x.height(panel), min(width, p.n-column))
 		s.kernels.panels.finish(&s.last)
 	}
 }
 
-// packPairPanel writes panel i of the pairs of w.
-func (w *weight) packPairPanel(dst []uint16, i int) {
+// packPairs writes panel i of the pairs of w.
+func (w *weight) packPairs(dst []uint16, i int) {
 	n, k := w.shape[0], w.shape[1]
 	row := i * panelColumns
 	steps, tail := stepsOf(k)
 	packPairsBF16(&dst[0], &w.bits[row*k], 2*k, min(panelColumns, n-row), steps, tail, 4*panelColumns)
+}
+
+// packAllPairs makes the pairs of w.
+func packAllPairs(w *weight) []uint16 {
+	n, k := w.shape[0], w.shape[1]
+	steps, _ := stepsOf(k)
+	size := steps * stepTerms * panelColumns
+	var pairs []uint16
+	aligned(&pairs, ceilDiv(n, panelColumns)*size)
+	for i := range ceilDiv(n, panelColumns) {
+		w.packPairs(pairs[i*size:], i)
+	}
+	return pairs
 }

@@ -63,14 +63,13 @@ func aligned[T any](buf *[]T, n int) []T {
 	return (*buf)[:n]
 }
 
-// finish sets the last step of a product for a tile whose first result is at (row,
-// column).
-func (p *product) finish(sums []float32, width, row, column, rows, columns int) finish {
+// finish is the last step of a product for a tile whose first result is at (row, column).
+func (t *linearTask) finish(p *product, sums []float32, width, row, column, rows, columns int) finish {
 	at := row*p.stride + column
 	f := finish{
 		sums: &sums[0], sumsRow: 4 * width,
 		y: &p.y[at], yRow: 4 * p.stride,
-		rows: rows, columns: columns, round: true,
+		rows: rows, columns: columns, round: bool(t.round),
 	}
 	if p.bias != nil {
 		f.bias = &p.bias[column]

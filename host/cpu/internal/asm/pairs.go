@@ -92,6 +92,7 @@ func packPairs(f *file, name, source string) {
 			fn.op("MOVQ", local(8*i), row)
 			if source == "uint16" {
 				fn.op("VMOVDQU16.Z", indexed(src, row, 1, 0), low, v)
+				fn.op("PREFETCHT0", indexed(src, row, 1, packAhead))
 				continue
 			}
 			fn.op("VMOVUPS.Z", indexed(src, row, 1, 0), low, x[0])
