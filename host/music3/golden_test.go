@@ -468,7 +468,7 @@ func TestGoldenTables(t *testing.T) {
 		}
 		for name, e := range facts.Euler {
 			n, _ := strconv.Atoi(name)
-			steps := schedule(n)
+			steps := schedule(n, ck.Config.Scheduler)
 			low := rounded(steps)
 			for k := range steps {
 				at := fmt.Sprintf("step %d of %d: ", k, n)

@@ -68,7 +68,7 @@ func (m *Model) NewRenderer() (*Renderer, error) {
 
 // NewTrack begins a song.
 func (m *Model) NewTrack(o RenderOptions) (*Track, error) {
-	t := &Track{o: o, steps: schedule(o.Steps), guided: !isClose(o.Guidance, 1)}
+	t := &Track{o: o, steps: schedule(o.Steps, m.Config.Scheduler), guided: !isClose(o.Guidance, 1)}
 	if m.Precision.Acoustic() == compute.BF16 {
 		t.steps = rounded(t.steps)
 	}

@@ -1,17 +1,23 @@
 package music3
 
+import "skald/host/checkpoint"
+
 // eulerStep is one step of the flow's solver.
 type eulerStep struct {
-	t           float32 // flow time at the start of the step, 0 noise, 1 data
+	t           float32 // time the flow transformer sees; in the published model 0 noise, 1 data
 	dt          float32
 	noiseWeight float32 // of the blend with the previous window
 }
 
-// schedule returns n Euler steps. The reference's scheduler holds sigmas 1-t from
-// linspace(1, 1/n, n) in float32 and inverts them there, so t_k is not float32(k/n):
-// t_k = 1 - float32(sigma_k), subtracted in float32, and a final 1.
-func schedule(n int) []eulerStep {
-	t := make([]float32, n+1)
+// schedule returns n Euler steps, as the reference's scheduler makes them of sigmas
+// linspace(1, 1/n, n): in float32, rounded after every operation, so t_k is not
+// float32(k/n) even where sigma is just 1-t. The published model inverts the sigmas and
+// neither shifts nor scales them.
+func schedule(n int, c checkpoint.Scheduler) []eulerStep {
+	sigmas := make([]float32, n+1) // the last is where the flow ends
+	if c.InvertSigmas {
+		sigmas[n] = 1
+	}
 	start, stop := 1.0, 1/float64(n)
 	for k := range n {
 		sigma := start
@@ -21,13 +27,18 @@ func schedule(n int) []eulerStep {
 				sigma = stop // linspace ends exactly
 			}
 		}
-		t[k] = 1 - float32(sigma)
+		s := float32(sigma)
+		s = float32(float32(c.Shift)*s) / (1 + float32(float32(c.Shift-1)*s))
+		if c.InvertSigmas {
+			s = 1 - s
+		}
+		sigmas[k] = s
 	}
-	t[n] = 1
 	steps := make([]eulerStep, n)
 	for k := range steps {
-		weight := float32(noiseShrink) * t[k] // rounded before the subtraction
-		steps[k] = eulerStep{t: t[k], dt: t[k+1] - t[k], noiseWeight: 1 - float32(weight)}
+		t := sigmas[k] * float32(c.NumTrainTimesteps)
+		weight := float32(noiseShrink) * t // rounded before the subtraction
+		steps[k] = eulerStep{t: t, dt: sigmas[k+1] - sigmas[k], noiseWeight: 1 - float32(weight)}
 	}
 	return steps
 }
