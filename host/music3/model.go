@@ -29,6 +29,9 @@ func Load(ctx context.Context, dev compute.Device, ck *checkpoint.Checkpoint, p 
 	l := &loader{ctx: ctx, dev: dev, ck: ck, progress: progress}
 	a := &allocator{dev: dev}
 	c := ck.Config
+	if err := checkWindows(c.ConditionEncoder); err != nil {
+		return nil, err
+	}
 	m := &Model{Config: c, Precision: p, dev: dev}
 	m.lm = loadLanguageModel(l, a, c.LanguageModel, p.Language())
 	m.depth = loadDepthDecoder(l, a, c.DepthDecoder, p.Language())

@@ -1,6 +1,10 @@
 package music3
 
-import "skald/host/checkpoint"
+import (
+	"fmt"
+
+	"skald/host/checkpoint"
+)
 
 // What the reference fixes for windows, in code rather than configuration.
 const (
@@ -45,6 +49,16 @@ func Windows(c checkpoint.ConditionEncoder, frames int) []Window {
 		out[k] = w
 	}
 	return out
+}
+
+// checkWindows reports a rate of latents at which a full window is shorter than what its
+// two neighbours play of it, so that parts of the song would belong to none.
+func checkWindows(c checkpoint.ConditionEncoder) error {
+	if n := Latents(c, windowFrames); n < cropLeft+cropRight {
+		return fmt.Errorf("music3: condition_encoder/config.json: by its sampling rates and hop lengths %d frames become %d latents, "+
+			"expected at least %d: the windows of a song would not meet", windowFrames, n, cropLeft+cropRight)
+	}
+	return nil
 }
 
 // ReadyWindow returns window k of a song that has sung some frames, if it can be

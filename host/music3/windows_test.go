@@ -148,3 +148,16 @@ func download(t *testing.T, q compute.Queue, b compute.Buffer) []float32 {
 	}
 	return v
 }
+
+// TestShortWindows: at 43 latents to 25 frames full windows just meet; at fewer a song of
+// three would have a gap.
+func TestShortWindows(t *testing.T) {
+	c := checkpoint.ConditionEncoder{InputSamplingRate: 24000, InputHopLength: 960, OutputSamplingRate: 43 * 480, OutputHopLength: 480}
+	if err := checkWindows(c); err != nil {
+		t.Error(err)
+	}
+	c.OutputSamplingRate--
+	if err := checkWindows(c); err == nil {
+		t.Errorf("full windows of %d latents are accepted", Latents(c, windowFrames))
+	}
+}
