@@ -905,3 +905,72 @@ next15:
 done:
 	VZEROUPPER
 	RET
+
+// func amxConv(p *amxConvProduct)
+TEXT ·amxConv(SB), NOSPLIT, $0-8
+	MOVQ p+0(FP), AX
+	MOVQ amxConvProduct_shapes(AX), CX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0x81; BYTE $0x00; BYTE $0x00; BYTE $0x00; BYTE $0x00 // LDTILECFG (CX)
+	MOVQ amxConvProduct_sums(AX), DX
+	MOVQ amxConvProduct_x(AX), BX
+	MOVQ amxConvProduct_xRow(AX), SI
+	MOVQ amxConvProduct_blocks(AX), DI
+	MOVQ amxConvProduct_wStep(AX), R8
+	PCALIGN $32
+block:
+	MOVQ $128, R13
+	CMPB amxConvProduct_resume(AX), $0
+	JNE resume
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc0 // TILEZERO TMM0
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
+	JMP start
+resume:
+	BYTE $0xc4; BYTE $0xa2; BYTE $0x7b; BYTE $0x4b; BYTE $0x84; BYTE $0x2a; BYTE $0x00; BYTE $0x00; BYTE $0x00; BYTE $0x00 // TILELOADD (DX)(R13*1), TMM0
+	BYTE $0xc4; BYTE $0xa2; BYTE $0x7b; BYTE $0x4b; BYTE $0x8c; BYTE $0x2a; BYTE $0x40; BYTE $0x00; BYTE $0x00; BYTE $0x00 // TILELOADD 64(DX)(R13*1), TMM1
+start:
+	MOVQ $64, R13
+	XORQ R14, R14
+	MOVQ amxConvProduct_taps(AX), CX
+	PCALIGN $32
+tap:
+	// this tap's rows, and three of the next block's
+	MOVQ R14, R9
+	IMULQ amxConvProduct_xTap(AX), R9
+	ADDQ BX, R9
+	LEAQ (R14)(R14*2), R11
+	IMULQ SI, R11
+	ADDQ BX, R11
+	ADDQ amxConvProduct_ahead(AX), R11
+	MOVQ R14, R10
+	IMULQ amxConvProduct_wTap(AX), R10
+	ADDQ amxConvProduct_w(AX), R10
+	INCQ R14
+	MOVQ amxConvProduct_steps(AX), R12
+	PCALIGN $32
+step:
+	BYTE $0xc4; BYTE $0xc2; BYTE $0x7b; BYTE $0x4b; BYTE $0x94; BYTE $0x31; BYTE $0x00; BYTE $0x00; BYTE $0x00; BYTE $0x00 // TILELOADD (R9)(SI*1), TMM2
+	BYTE $0xc4; BYTE $0x82; BYTE $0x7b; BYTE $0x4b; BYTE $0x9c; BYTE $0x2a; BYTE $0x00; BYTE $0x00; BYTE $0x00; BYTE $0x00 // TILELOADD (R10)(R13*1), TMM3
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x62; BYTE $0x5c; BYTE $0xc2 // TDPBF16PS TMM3, TMM2, TMM0
+	PREFETCHT0 (R11)
+	PREFETCHT0 (R11)(SI*1)
+	PREFETCHT0 (R11)(SI*2)
+	BYTE $0xc4; BYTE $0x82; BYTE $0x7b; BYTE $0x4b; BYTE $0x9c; BYTE $0x2a; BYTE $0x00; BYTE $0x04; BYTE $0x00; BYTE $0x00 // TILELOADD 1024(R10)(R13*1), TMM3
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x62; BYTE $0x5c; BYTE $0xca // TDPBF16PS TMM3, TMM2, TMM1
+	ADDQ $64, R9
+	ADDQ $64, R11
+	ADDQ R8, R10
+	SUBQ $1, R12
+	JNZ step
+	SUBQ $1, CX
+	JNZ tap
+	MOVQ $128, R13
+	BYTE $0xc4; BYTE $0xa2; BYTE $0x7a; BYTE $0x4b; BYTE $0x84; BYTE $0x2a; BYTE $0x00; BYTE $0x00; BYTE $0x00; BYTE $0x00 // TILESTORED TMM0, (DX)(R13*1)
+	BYTE $0xc4; BYTE $0xa2; BYTE $0x7a; BYTE $0x4b; BYTE $0x8c; BYTE $0x2a; BYTE $0x40; BYTE $0x00; BYTE $0x00; BYTE $0x00 // TILESTORED TMM1, 64(DX)(R13*1)
+	ADDQ $2048, DX
+	MOVQ SI, R9
+	SHLQ $4, R9
+	ADDQ R9, BX
+	SUBQ $1, DI
+	JNZ block
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0xc0 // TILERELEASE
+	RET

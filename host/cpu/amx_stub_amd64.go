@@ -24,3 +24,8 @@ func amxStrip(p *amxStripProduct)
 //
 //go:noescape
 func finishColumns(f *finish)
+
+// amxConv computes p.
+//
+//go:noescape
+func amxConv(p *amxConvProduct)

@@ -41,6 +41,12 @@ type convTask struct {
 	taps    int
 	xStride int // from one row of x to the next
 	cut     cut // of one phase
+
+	// With tiles.
+	pairs         []uint16
+	narrow        []uint16 // x as [batch, xRows, xStride], beginning so many rows before it
+	before, xRows int
+	groupSteps    int
 }
 
 // convPhase are outputs first, first+stride, ... Output m of them meets tap
@@ -105,7 +111,7 @@ func (q *queue) convolve(o *operands, y, x compute.Buffer, c compute.Conv, w *we
 		o.fail("an input of %d gives no output with %d taps and pad %d", c.Length, w.shape[2], c.Pad)
 	}
 	t := &q.conv
-	t.w, t.panels, t.in, t.out, t.length, t.outLength = w.packed, w.panels, in, out, c.Length, length
+	t.w, t.panels, t.pairs, t.in, t.out, t.length, t.outLength = w.packed, w.panels, w.pairs, in, out, c.Length, length
 	t.x, t.y = o.floats("x", x, c.Batch*c.Length*in), o.floats("y", y, c.Batch*length*out)
 	t.bias = o.vector("Bias", c.Bias, out)
 	t.residual = nil
@@ -115,7 +121,15 @@ func (q *queue) convolve(o *operands, y, x compute.Buffer, c compute.Conv, w *we
 	}
 	o.apart("y", t.y, "x", t.x)
 	t.round = o.dtype == compute.BF16
-	if t.taps = w.shape[2]; t.panels != nil {
+	t.taps = w.shape[2]
+	if t.pairs != nil {
+		if t.round {
+			q.pool.kernels.convolvePairs(q, c.Batch)
+			return
+		}
+		t.panels = panelsOfPairs(t.pairs, t.taps, out, in)
+	}
+	if t.panels != nil {
 		q.convolvePanels(c.Batch, t.taps)
 		return
 	}

@@ -83,7 +83,7 @@ func (d *device) Load(t compute.Tensor, use compute.Use, as compute.DType) (comp
 	if err := d.open(); err != nil {
 		return nil, err
 	}
-	w, err := loadWeight(t, use, as, d.kernels.panels.there())
+	w, err := loadWeight(t, use, as, &d.kernels)
 	if err != nil {
 		return nil, err
 	}

@@ -61,6 +61,7 @@ func machineKernels(l level) kernels {
 		return k
 	}
 	k.bf16Linear = func() bf16Linear { return &amxLinear{} }
+	k.convolvePairs = (*queue).convolveTiles
 	return k
 }
 

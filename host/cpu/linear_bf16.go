@@ -1,5 +1,7 @@
 package cpu
 
+import "unsafe"
+
 // bf16Linear computes Linear for bfloat16 numbers x and W, where there are instructions
 // that multiply such. Every queue has its own.
 type bf16Linear interface {
@@ -36,4 +38,26 @@ type dotProduct struct {
 	x, w   *uint16
 	wPanel int
 	pairs  int // a multiple of 16
+}
+
+// stepTerms is how many terms of a sum the instructions for tiles add at once. Sums of
+// bfloat16 products are cut in such steps; the last one is filled up with zeros.
+const stepTerms = 32
+
+// stepsOf returns how many steps k terms take, and how many terms the last one has.
+func stepsOf(k int) (steps, tail int) {
+	steps = ceilDiv(k, stepTerms)
+	return steps, k - (steps-1)*stepTerms
+}
+
+// aligned is grown for memory that begins at a multiple of 64 bytes.
+func aligned[T any](buf *[]T, n int) []T {
+	if cap(*buf) < n {
+		var zero T
+		size := int(unsafe.Sizeof(zero))
+		b := make([]T, n+64/size)
+		skip := int(-uintptr(unsafe.Pointer(&b[0]))%64) / size
+		*buf = b[skip:]
+	}
+	return (*buf)[:n]
 }

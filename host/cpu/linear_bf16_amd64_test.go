@@ -130,7 +130,7 @@ func TestBF16Sums(t *testing.T) {
 			check(40, 66, n)
 		}
 		check(2, 4096, 33)
-		check(33, 4100, 40)   // more than two groups of steps
+		check(33, 4100, 40)  // more than two groups of steps
 		check(530, 2100, 20) // several parts of x
 		t.Logf("%d cases, %d numbers", cases, numbers)
 	})

@@ -2,18 +2,6 @@
 
 package cpu
 
-import "unsafe"
-
-// stepTerms is how many terms of a sum the instructions for tiles add at once. Sums of
-// bfloat16 products are cut in such steps; the last one is filled up with zeros.
-const stepTerms = 32
-
-// stepsOf returns how many steps k terms take, and how many terms the last one has.
-func stepsOf(k int) (steps, tail int) {
-	steps = ceilDiv(k, stepTerms)
-	return steps, k - (steps-1)*stepTerms
-}
-
 // pairs are rows of x as instructions for bfloat16 want them: two neighbours of a row
 // are one operand, and those of some rows, a panel, stand side by side,
 //
@@ -49,18 +37,6 @@ func (p *pairs) at(panel, step int) *uint16 {
 // chunk makes one panel.
 func (p *pairs) chunk(panel int, _ *scratch) {
 	packPairs(p.at(panel, 0), &p.x[panel*p.width*p.k], 4*p.k, p.height(panel), p.steps, p.tail, 4*p.width)
-}
-
-// aligned is grown for memory that begins at a multiple of 64 bytes.
-func aligned[T any](buf *[]T, n int) []T {
-	if cap(*buf) < n {
-		var zero T
-		size := int(unsafe.Sizeof(zero))
-		b := make([]T, n+64/size)
-		skip := int(-uintptr(unsafe.Pointer(&b[0]))%64) / size
-		*buf = b[skip:]
-	}
-	return (*buf)[:n]
 }
 
 // finish is the last step of a product for a tile whose first result is at (row, column).

@@ -21,7 +21,7 @@ type weight struct {
 	bits   []uint16  // row-major bfloat16
 	packed []float32 // of a convolution: [taps][out][in]
 	panels []float32 // see panels.go and packTapPanels
-	pairs  []uint16  // of a matrix of bits: see dotLinear
+	pairs  []uint16  // of a matrix of bits, see dotLinear, or of a convolution, see packTapPairs
 }
 
 func (w *weight) Shape() []int         { return w.shape }
@@ -41,9 +41,9 @@ func (w *weight) row(i int, buf []float32, k *kernels) []float32 {
 
 // loadWeight makes the form that use asks for. Matrices and tables stored as F32 or
 // BF16 stay in the caller's memory when the type fits and the address is aligned;
-// vectors and convolutions, small beside them, are always float32; convolutions become
-// panels if so wanted.
-func loadWeight(t compute.Tensor, use compute.Use, as compute.DType, panels bool) (*weight, error) {
+// vectors and convolutions, small beside them, are always float32; convolutions take the
+// form that the kernels want.
+func loadWeight(t compute.Tensor, use compute.Use, as compute.DType, k *kernels) (*weight, error) {
 	n, err := checkTensor(t, use, as)
 	if err != nil {
 		return nil, fmt.Errorf("cpu: load %s: %w", t.Name, err)
@@ -51,7 +51,7 @@ func loadWeight(t compute.Tensor, use compute.Use, as compute.DType, panels bool
 	w := &weight{shape: append([]int(nil), t.Shape...), dtype: as, use: use}
 	switch {
 	case use == compute.UseConv || use == compute.UseConvTranspose:
-		w.packKernel(values(t, n, as), panels)
+		w.packKernel(values(t, n, as), k)
 	case t.DType == compute.F32 && as == compute.F32:
 		var copied bool
 		w.floats, copied = inPlace[float32](t.Data, n)
@@ -78,17 +78,21 @@ func loadWeight(t compute.Tensor, use compute.Use, as compute.DType, panels bool
 }
 
 // packKernel keeps the kernel of a convolution.
-func (w *weight) packKernel(v []float32, panels bool) {
+func (w *weight) packKernel(v []float32, k *kernels) {
 	out, in, taps := w.shape[0], w.shape[1], w.shape[2]
 	at := func(k, o, i int) int { return (o*in+i)*taps + k }
 	if w.use == compute.UseConvTranspose {
 		in, out = out, in
 		at = func(k, o, i int) int { return (i*out+o)*taps + k }
 	}
-	if panels {
+	switch {
+	case k.convolvePairs != nil && w.dtype == compute.BF16:
+		w.pairs = packTapPairs(v, taps, out, in, at)
+		w.private = 2 * int64(len(w.pairs))
+	case k.panels.there():
 		w.panels = packTapPanels(v, taps, out, in, at)
 		w.private = 4 * int64(len(w.panels))
-	} else {
+	default:
 		w.packed = packTaps(v, taps, out, in, at)
 		w.private = 4 * int64(len(w.packed))
 	}

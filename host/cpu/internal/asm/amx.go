@@ -10,6 +10,7 @@ func amx() *file {
 	amxFew(f, 2)
 	amxStrip(f)
 	finishColumns(f)
+	amxConv(f)
 	return f
 }
 
