@@ -38,7 +38,8 @@ func (k *kernels) useElementsAVX512() {
 }
 
 // snakeSteps leaves to the portable code what a loop stops at: arguments of the sine
-// that are huge or no numbers.
+// that are huge or no numbers. Those beside them still go through the loop, so that no
+// number's bits depend on others.
 func snakeSteps(loop func(y, x, alpha, inverse []float32) (done int), r rounding) func(y, x, alpha, inverse []float32) {
 	return func(y, x, alpha, inverse []float32) {
 		for {
@@ -46,9 +47,21 @@ func snakeSteps(loop func(y, x, alpha, inverse []float32) (done int), r rounding
 			if n == len(y) {
 				return
 			}
-			end := min(n+16, len(y))
-			r.snake(y[n:end], x[n:end], alpha[n:end], inverse[n:end])
-			y, x, alpha, inverse = y[end:], x[end:], alpha[end:], inverse[end:]
+			y, x, alpha, inverse = y[n:], x[n:], alpha[n:], inverse[n:]
+			var block, within [16]float32
+			n = copy(block[:], x)
+			for i, v := range block[:n] {
+				if a := r.of(float32(alpha[i] * v)); -1<<27 < a && a < 1<<27 {
+					within[i] = v
+				}
+			}
+			done := loop(y[:n], within[:n], alpha, inverse)
+			for i, v := range block[:n] {
+				if within[i] != v || i >= done { // the loop stops at an infinite alpha
+					r.snake(y[i:i+1], block[i:i+1], alpha[i:i+1], inverse[i:i+1])
+				}
+			}
+			y, x, alpha, inverse = y[n:], x[n:], alpha[n:], inverse[n:]
 		}
 	}
 }

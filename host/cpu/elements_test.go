@@ -225,7 +225,8 @@ func TestSnakeOfLevels(t *testing.T) {
 	})
 }
 
-// TestSnakeHuge: a row that the loop of a level has to leave again and again.
+// TestSnakeHuge: a row that the loop of a level has to leave again and again, with every
+// number as if it were alone.
 func TestSnakeHuge(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 3))
 	forLevels(t, func(t *testing.T, k kernels) {
@@ -236,6 +237,8 @@ func TestSnakeHuge(t *testing.T) {
 			copy(x, hard(r, n))
 			for i := range x {
 				switch r.IntN(20) {
+				case 3:
+					alpha[i] = float32(math.Inf(1))
 				case 0:
 					x[i] = math.MaxFloat32
 				case 1:
@@ -252,9 +255,12 @@ func TestSnakeHuge(t *testing.T) {
 					t.Fatalf("%d numbers: number %d of %g with alpha %g is %g, want %g", n, i, x[i], alpha[i], y[i], want[i])
 				}
 			}
+			for i := range want {
+				k.f32.snake(want[i:i+1], x[i:i+1], alpha[i:i+1], inverse[i:i+1])
+			}
+			sameBits(t, "alone", y, want)
 			copy(y, x)
 			k.f32.snake(y, y, alpha, inverse)
-			k.f32.snake(want, x, alpha, inverse)
 			sameBits(t, "in place", y, want)
 			count += n
 		}
