@@ -5,6 +5,7 @@ package audiotest
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -134,4 +135,41 @@ func Cuts(seed uint64, n int, f func(from, to int)) (blocks int) {
 		at = to
 	}
 	return blocks
+}
+
+// SNR is the power of want over that of its difference to got, in dB.
+func SNR(want, got []float32) float64 {
+	signal, difference := 0.0, 0.0
+	for i, w := range want {
+		d := float64(got[i]) - float64(w)
+		signal += float64(w) * float64(w)
+		difference += d * d
+	}
+	return 10 * math.Log10(signal/difference)
+}
+
+// Peak is the largest magnitude.
+func Peak(x []float32) float64 {
+	peak := 0.0
+	for _, v := range x {
+		peak = max(peak, math.Abs(float64(v)))
+	}
+	return peak
+}
+
+// Lag is by how many samples, of at most 50, got is late: where the correlation with
+// want is largest.
+func Lag(want, got []float32) int {
+	const most = 50
+	best, lag := math.Inf(-1), 0
+	for l := -most; l <= most; l++ {
+		sum := 0.0
+		for i := most; i < min(len(want), len(got))-most; i++ {
+			sum += float64(want[i]) * float64(got[i+l])
+		}
+		if sum > best {
+			best, lag = sum, l
+		}
+	}
+	return lag
 }
