@@ -2,8 +2,18 @@ package cpu
 
 import "skald/host/compute"
 
-// functionWork is how many multiply-adds take as long as exp, sin or tanh.
+// functionWork is how many multiply-adds take as long as exp, sin or tanh in portable
+// code.
 const functionWork = 30
+
+// elementWork is the work of an element-wise operation whose portable code takes so many
+// multiply-adds for a number. With vectors no operation is much slower than memory.
+func (q *queue) elementWork(numbers, portable int) int {
+	if q.pool.kernels.panels.there() {
+		return numbers
+	}
+	return numbers * portable
+}
 
 // elementTask is one element-wise operation over y.
 type elementTask struct {
@@ -40,7 +50,7 @@ func (q *queue) elements(op string, kind elementKind, y, a, b compute.Buffer) {
 		o.inPlace("y", t.y, "the second input", t.b)
 	}
 	t.round = o.dtype == compute.BF16
-	q.run(t, ceilDiv(len(t.y), elementChunk), functionWork*len(t.y))
+	q.run(t, ceilDiv(len(t.y), elementChunk), q.elementWork(len(t.y), functionWork))
 }
 
 func (t *elementTask) chunk(i int, s *scratch) {
@@ -80,7 +90,7 @@ func (q *queue) ValueSiLU(y, x compute.Buffer, rows int) {
 	o.apart("y", t.y, "x", t.x)
 	t.round = o.dtype == compute.BF16
 	t.span = spanOf(rows, t.n)
-	q.run(t, t.span.chunks(), functionWork*len(t.y))
+	q.run(t, t.span.chunks(), q.elementWork(len(t.y), functionWork))
 }
 
 func (t *gateTask) chunk(i int, s *scratch) {

@@ -49,7 +49,7 @@ func (q *queue) AppendKV(a compute.AppendKV, at compute.Rows) {
 			}
 		}
 	}
-	q.run(t, at.N, 8*(len(t.q)+len(t.k)))
+	q.run(t, at.N, q.elementWork(len(t.q)+len(t.k), 8))
 }
 
 func (t *appendTask) chunk(i int, s *scratch) {
@@ -114,6 +114,9 @@ func (q *queue) CachedAttention(out, query compute.Buffer, cache compute.KVCache
 	work := 0
 	for _, p := range places.pos {
 		work += (int(p) + 1) * 2 * qHeads * c.config.HeadDim
+	}
+	if q.pool.kernels.panels.there() {
+		work /= vectorGain
 	}
 	q.run(t, at.N*c.config.Heads, work)
 }

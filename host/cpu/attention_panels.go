@@ -33,7 +33,7 @@ func (q *queue) panelAttention(batch int) {
 	p.queries = ceilDiv(t.length, parts)
 	p.shape = [2]int{t.length, t.heads * t.headDim}
 	q.run(packTask{p}, heads, 2*len(t.k))
-	q.run(p, heads*parts, 2*t.length*len(t.q))
+	q.run(p, heads*parts, 2*t.length*len(t.q)/vectorGain)
 }
 
 // packTask packs keys and values; a chunk is one head of one batch entry.

@@ -64,7 +64,7 @@ func (q *queue) EmbedSum(y compute.Buffer, rows int, ids compute.Buffer, stride 
 		}
 	}
 	t.span = spanOf(rows, t.width*len(parts))
-	q.run(t, t.span.chunks(), 2*rows*t.width*len(parts))
+	q.run(t, t.span.chunks(), q.elementWork(rows*t.width*len(parts), 2))
 }
 
 func (t *embedTask) chunk(i int, s *scratch) {

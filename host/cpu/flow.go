@@ -78,7 +78,7 @@ func (q *queue) Blend(x, noise, carry compute.Buffer, noiseWeight, time float32)
 	o.inPlace("x", t.y, "noise", t.a)
 	o.inPlace("x", t.y, "carry", t.b)
 	t.round = o.dtype == compute.BF16
-	q.run(t, ceilDiv(len(t.y), elementChunk), 4*len(t.y))
+	q.run(t, ceilDiv(len(t.y), elementChunk), q.elementWork(len(t.y), 4))
 }
 
 func (q *queue) EulerStep(x, vc, vu compute.Buffer, guidance, dt float32) {
@@ -93,7 +93,7 @@ func (q *queue) EulerStep(x, vc, vu compute.Buffer, guidance, dt float32) {
 		o.apart("x", t.y, "vu", t.b)
 	}
 	t.round = o.dtype == compute.BF16
-	q.run(t, ceilDiv(len(t.y), elementChunk), 4*len(t.y))
+	q.run(t, ceilDiv(len(t.y), elementChunk), q.elementWork(len(t.y), 4))
 }
 
 // runRows runs an operation whose chunks are rows.

@@ -40,7 +40,7 @@ func (q *queue) normalise(op string, layer bool, y, x compute.Buffer, w, b compu
 	o.inPlace("y", t.y, "x", t.x)
 	t.round = o.dtype == compute.BF16
 	t.span = spanOf(rows, t.n)
-	q.run(t, t.span.chunks(), 4*len(t.x))
+	q.run(t, t.span.chunks(), q.elementWork(len(t.x), 4))
 }
 
 func (t *normTask) chunk(i int, s *scratch) {

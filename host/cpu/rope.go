@@ -56,7 +56,7 @@ func (q *queue) Rope(x compute.Buffer, batch, length, heads, headDim int, table 
 		o.fail("the table has %d positions, want %d", t.rotation.positions(), length)
 	}
 	t.span = spanOf(batch*length, heads*headDim)
-	q.run(t, t.span.chunks(), 4*len(t.x))
+	q.run(t, t.span.chunks(), q.elementWork(len(t.x), 4))
 }
 
 func (t *ropeTask) chunk(i int, s *scratch) {

@@ -32,7 +32,7 @@ func (q *queue) Snake(y, x compute.Buffer, alpha compute.Weight, rows int) {
 			t.alpha[i], t.inverse[i] = t.alpha[i-t.channels], t.inverse[i-t.channels]
 		}
 	}
-	q.run(t, t.span.chunks(), functionWork*len(t.x))
+	q.run(t, t.span.chunks(), q.elementWork(len(t.x), functionWork))
 }
 
 func (t *snakeTask) chunk(i int, s *scratch) {
