@@ -23,7 +23,7 @@ func TestSeams(t *testing.T) {
 	const longest = 600
 	stride := 1
 	if testing.Short() {
-		stride = 37
+		stride = 97
 	}
 	dev, err := cpu.New(cpu.Options{})
 	if err != nil {
