@@ -80,6 +80,7 @@ func TestUsage(t *testing.T) {
 		{"synth", []string{"DIR is missing"}},
 		{"synth x --shape huge", []string{"--shape", "tiny, aligned, full"}},
 		{"serve --listen 0.0.0.0:0", []string{"without an API key", "--allow-unauthenticated-network"}},
+		{"serve --songs 0", []string{"--songs 0"}},
 		{"serve --max-queue -1", []string{"--max-queue"}},
 		{"serve --api-key-file /no/such/file", []string{"--api-key-file", "/no/such/file"}},
 	}

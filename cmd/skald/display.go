@@ -34,12 +34,9 @@ func newMeter(w io.Writer) meter {
 }
 
 // display shows an engine's progress on a meter.
-type display struct {
-	meter
-	singing engine.Stage
-}
+type display struct{ meter }
 
-func newDisplay(w io.Writer) *display { return &display{meter: newMeter(w)} }
+func newDisplay(w io.Writer) *display { return &display{newMeter(w)} }
 
 func (d *display) load(p engine.LoadProgress) {
 	note := size(p.Total)
@@ -50,16 +47,16 @@ func (d *display) load(p engine.LoadProgress) {
 }
 
 func (d *display) song(p engine.Progress) {
-	if p.Stage != engine.StageAR && d.singing == engine.StageAR {
-		d.finish(string(engine.StageAR)) // the model may have ended the song early
-	}
-	d.singing = p.Stage
 	var note string
 	switch p.Stage {
 	case engine.StageAR:
 		note = fmt.Sprintf("frame %d of at most %d", p.Frames, p.MaxFrames)
 	case engine.StageFlow, engine.StageVocoder:
-		note = fmt.Sprintf("window %d of %d", p.Window+1, p.Windows)
+		note = fmt.Sprintf("window %d", p.Window+1)
+		if p.Windows > 0 { // known once all frames are sung, maybe fewer than asked for
+			note += fmt.Sprintf(" of %d", p.Windows)
+			d.finish(string(engine.StageAR))
+		}
 	default:
 		return // over at once
 	}

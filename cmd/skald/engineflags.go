@@ -46,13 +46,14 @@ func (f *engineFlags) level() slog.Level {
 	return level
 }
 
-func (f *engineFlags) options(log *slog.Logger, progress func(engine.LoadProgress)) (engine.Options, error) {
+// options are those of an engine that makes so many songs at once.
+func (f *engineFlags) options(songs int, log *slog.Logger, progress func(engine.LoadProgress)) (engine.Options, error) {
 	if f.threads < 0 {
 		return engine.Options{}, usagef("--threads %d: want 1 or more, or 0 for all cores", f.threads)
 	}
 	return engine.Options{
 		ModelDir: f.model, Device: f.device, Threads: f.threads, Precision: f.precision.value,
-		Logger: log, Progress: progress,
+		Songs: songs, Logger: log, Progress: progress,
 	}, nil
 }
 

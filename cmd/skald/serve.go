@@ -27,6 +27,7 @@ type serveFlags struct {
 	corsOrigins  []string
 	aliases      []string
 	instructions string
+	songs        int
 	maxQueue     int
 	shutdown     time.Duration
 	stall        time.Duration
@@ -57,7 +58,8 @@ one kills.`,
 	flags.StringSliceVar(&f.corsOrigins, "cors-origin", nil, "web `origin` whose pages may call the server, or *")
 	flags.StringSliceVar(&f.aliases, "alias", nil, "further `name` the model answers to")
 	flags.StringVar(&f.instructions, "default-instructions", "", "instructions for requests that have none, a `text` or @FILE")
-	flags.IntVar(&f.maxQueue, "max-queue", 16, "songs that may wait while one is made")
+	flags.IntVar(&f.songs, "songs", 4, "songs to make at once: they share every step of the language model, and each takes memory")
+	flags.IntVar(&f.maxQueue, "max-queue", 16, "songs that may wait while others are made")
 	flags.DurationVar(&f.shutdown, "shutdown-timeout", 30*time.Second, "how long a running song may go on after a signal to stop")
 	flags.DurationVar(&f.stall, "stall-after", 10*time.Minute, "without progress for so long, /healthz reports a stalled engine")
 	f.logFormat = choiceFlag(cmd, "log-format", "text", "form of the log lines", "text", "json")
@@ -83,7 +85,7 @@ func (f *serveFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return &usageError{err}
 	}
-	options, err := f.options(log, s.SetLoading)
+	options, err := f.options(f.songs, log, s.SetLoading)
 	if err != nil {
 		return err
 	}
@@ -141,6 +143,9 @@ func (f *serveFlags) config(stdin io.Reader, log *slog.Logger) (server.Config, e
 	instructions, err := readText("default-instructions", f.instructions, stdin)
 	if err != nil {
 		return server.Config{}, err
+	}
+	if f.songs < 1 {
+		return server.Config{}, usagef("--songs %d: want 1 or more", f.songs)
 	}
 	if f.maxQueue < 0 || f.shutdown < 0 || f.stall <= 0 {
 		return server.Config{}, usagef("--max-queue and --shutdown-timeout must not be negative, --stall-after must be positive")

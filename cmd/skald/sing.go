@@ -103,7 +103,7 @@ func (f *singFlags) run(cmd *cobra.Command) (err error) {
 
 	show := newDisplay(stderr)
 	defer show.close()
-	options, err := f.options(f.logger(show.log()), show.load)
+	options, err := f.options(1, f.logger(show.log()), show.load)
 	if err != nil {
 		return err
 	}
