@@ -27,13 +27,19 @@ type signal struct {
 	channels [][]float32
 }
 
-// signals are songs, every rate, and lengths around those of MP3's frames.
+// signals are songs, every rate, and lengths around those of MP3's frames; fewer for
+// short tests, which also run on an emulator.
 func signals(t testing.TB) []signal {
 	var all []signal
 	add := func(name string, rate int, channels ...[]float32) {
 		all = append(all, signal{name, Config{SampleRate: rate, Channels: len(channels)}, channels})
 	}
-	for i, song := range audiotest.Songs(t) {
+	songs := audiotest.Songs(t)
+	lengths := []int{0, 1, 2, 100, 575, 576, 577, 1104, 1105, 1151, 1152, 1153, 2304, 3456}
+	if testing.Short() {
+		songs, lengths = songs[:1], []int{0, 1, 1105, 1153}
+	}
+	for i, song := range songs {
 		x := audiotest.Floats(song)
 		add(fmt.Sprint("song ", i+1), audiotest.SongRate, x...)
 		if i == 0 {
@@ -45,7 +51,7 @@ func signals(t testing.TB) []signal {
 		add(fmt.Sprintf("%d Hz stereo", rate), rate, x, y)
 		add(fmt.Sprintf("%d Hz mono", rate), rate, x)
 	}
-	for _, n := range []int{0, 1, 2, 100, 575, 576, 577, 1104, 1105, 1151, 1152, 1153, 2304, 3456} {
+	for _, n := range lengths {
 		x, y := tones(44100, n)
 		add(fmt.Sprintf("%d samples", n), 44100, x, y)
 	}
@@ -137,7 +143,7 @@ func TestFFmpeg(t *testing.T) {
 	decoded := 0
 	long := strings.Repeat("la ", 5000) + "la"
 	for i, s := range signals(t) {
-		if i%4 != 0 {
+		if i%4 != 0 || len(s.channels[0]) == 0 { // it takes a file without samples for an error
 			continue
 		}
 		s.config.Tags = [][2]string{{"TITLE", "Nächtlicher Zug"}, {"COMMENT", "machine-made"}, {"ENCODER", "skald 1"}, {"SEED", "18446744073709551615"}, {"SUNG", long}}
