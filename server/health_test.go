@@ -153,7 +153,7 @@ func TestSongContext(t *testing.T) {
 		return testSong(r), nil
 	}}
 	s, _ := newTestServer(t, Config{}, m)
-	if _, err := s.sing(context.WithValue(t.Context(), key{}, "value"), m, engine.Request{}); err != nil {
+	if _, err := s.sing(context.WithValue(t.Context(), key{}, "value"), m, engine.Request{Sink: func([2][]float32) error { return nil }}); err != nil {
 		t.Error(err)
 	}
 }

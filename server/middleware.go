@@ -30,19 +30,27 @@ func (s *Server) logRequest(c *gin.Context) {
 	}
 	c.Header(requestIDHeader, id)
 
+	finished := false
+	defer func() { // also when the connection is broken off by a panic
+		status, level := c.Writer.Status(), slog.LevelInfo
+		if c.Request.Context().Err() != nil && !c.Writer.Written() {
+			status = statusClientGone
+		}
+		route := c.FullPath() // "" for an unknown path, which is not repeated here
+		if (route == "/healthz" || route == "/readyz") && status == http.StatusOK {
+			level = slog.LevelDebug
+		}
+		facts := []any{
+			"method", limit(c.Request.Method), "route", route, "status", status,
+			"duration", time.Since(start), "bytes", max(c.Writer.Size(), 0),
+		}
+		if !finished {
+			facts = append(facts, "broken_off", true)
+		}
+		s.log.Log(c.Request.Context(), level, "request", append(facts, "request_id", id)...)
+	}()
 	c.Next()
-
-	status, level := c.Writer.Status(), slog.LevelInfo
-	if c.Request.Context().Err() != nil && !c.Writer.Written() {
-		status = statusClientGone
-	}
-	route := c.FullPath() // "" for an unknown path, which is not repeated here
-	if (route == "/healthz" || route == "/readyz") && status == http.StatusOK {
-		level = slog.LevelDebug
-	}
-	s.log.Log(c.Request.Context(), level, "request",
-		"method", limit(c.Request.Method), "route", route, "status", status,
-		"duration", time.Since(start), "bytes", max(c.Writer.Size(), 0), "request_id", id)
+	finished = true
 }
 
 // statusClientGone stands in the log for a request whose client did not wait.

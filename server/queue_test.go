@@ -252,22 +252,22 @@ func run(t *testing.T, c Config, m singer) *running {
 	return r
 }
 
-type reply struct {
+type outcome struct {
 	status int
 	code   string
 	err    error
 }
 
-func (r *running) sing(t *testing.T) <-chan reply {
-	replies := make(chan reply, 1)
+func (r *running) sing(t *testing.T) <-chan outcome {
+	replies := make(chan outcome, 1)
 	go func() {
 		resp, err := http.Post(r.url+"/v1/audio/speech", "application/json", strings.NewReader(validBody))
 		if err != nil {
-			replies <- reply{err: err}
+			replies <- outcome{err: err}
 			return
 		}
 		defer resp.Body.Close()
-		v := reply{status: resp.StatusCode}
+		v := outcome{status: resp.StatusCode}
 		if v.status != http.StatusOK {
 			v.code = decodeError(t, resp.Body, resp.Header).Error.Code
 		}
@@ -285,7 +285,7 @@ func TestShutdownFinishesSong(t *testing.T) {
 	receive(t, s.drainBegan(), "drain")
 
 	// The running song goes on; the port still answers, and says what goes on.
-	if v := receive(t, s.sing(t), "reply"); v != (reply{status: 503, code: "draining"}) {
+	if v := receive(t, s.sing(t), "reply"); v != (outcome{status: 503, code: "draining"}) {
 		t.Errorf("a new song got %+v", v)
 	}
 	resp, err := http.Get(s.url + "/readyz")
@@ -293,7 +293,7 @@ func TestShutdownFinishesSong(t *testing.T) {
 		t.Errorf("/readyz: %v, %v", resp, err)
 	}
 	close(end)
-	if v := receive(t, first, "reply"); v != (reply{status: 200}) {
+	if v := receive(t, first, "reply"); v != (outcome{status: 200}) {
 		t.Errorf("the running song got %+v", v)
 	}
 	if err := receive(t, s.done, "end of Run"); err != nil {
@@ -330,7 +330,7 @@ func TestShutdownCancelsSong(t *testing.T) {
 	receive(t, began, "song")
 	start := time.Now()
 	s.stop()
-	if v := receive(t, song, "reply"); v != (reply{status: 503, code: "draining"}) {
+	if v := receive(t, song, "reply"); v != (outcome{status: 503, code: "draining"}) {
 		t.Errorf("the cancelled song got %+v", v)
 	}
 	if err := receive(t, s.done, "end of Run"); err != nil {

@@ -1,14 +1,15 @@
 package server
 
 import (
-	"fmt"
+	"bytes"
+	"context"
+	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
-	"skald/host/audio"
 	"skald/host/engine"
 	"skald/server/request"
 )
@@ -19,86 +20,133 @@ var exposedHeaders = []string{
 	"Skald-Channels", "Skald-Warning", "Server-Timing", "Retry-After",
 }
 
-// encode makes the body of a reply: the samples as 16-bit integers, with a header if
-// the format has one.
-func encode(song *engine.Song, format request.Format) ([]byte, error) {
-	f := audio.Format{Encoding: audio.PCM16, SampleRate: song.SampleRate, Channels: len(song.Samples)}
-	size := len(song.Samples[0]) * f.FrameBytes()
-	var header []byte
-	if format == request.WAV {
-		var err error
-		if header, err = audio.WAVHeader(f, int64(size)); err != nil {
-			return nil, err
-		}
-	}
-	return audio.AppendSamples(append(make([]byte, 0, len(header)+size), header...), f.Encoding, song.Samples[:]...)
+// errReader is the end of a song whose listener is gone or too slow.
+var errReader = errors.New("the reply could not be written")
+
+// reply answers one request for a song: it takes the samples, makes bytes of them, and
+// sends these as they come or, whole, at the end. Nothing is sent before there is
+// audio, so that what fails until then still gets a status.
+type reply struct {
+	w       http.ResponseWriter
+	ctx     context.Context // of the request
+	speech  request.Speech
+	out     patientWriter
+	encoder *encoder
+	whole   memory        // the bytes of a reply that is sent at the end
+	pending bytes.Buffer  // the bytes of a stream that are not sent yet
+	took    time.Duration // by encoding
+	begun   bool          // the status is sent
 }
 
-// writeSong sends a song with what there is to know about it. It fails before anything
-// is written or not at all.
-func (s *Server) writeSong(w http.ResponseWriter, song *engine.Song, format request.Format) error {
+func newReply(w http.ResponseWriter, r *http.Request, p patience, speech request.Speech, info engine.Info) (*reply, error) {
+	a := &reply{w: w, ctx: r.Context(), speech: speech, out: patientWriter{w: w, patience: p}}
+	var bytes io.Writer = &a.whole
+	if speech.Stream {
+		bytes = &a.pending
+	}
+	var err error
+	a.encoder, err = newEncoder(bytes, speech, info)
+	return a, err
+}
+
+// take is the song's Sink.
+func (a *reply) take(samples [2][]float32) error {
 	start := time.Now()
-	body, err := encode(song, format)
+	err := a.encoder.write(samples)
+	a.took += time.Since(start)
+	if err != nil || !a.speech.Stream {
+		return err
+	}
+	return a.send()
+}
+
+// finish sends what is left, and what is known of the song only now.
+func (a *reply) finish(song *engine.Song) error {
+	start := time.Now()
+	err := a.encoder.close()
+	a.took += time.Since(start)
 	if err != nil {
 		return err
 	}
-	timings := append(slices.Clone(song.Timings), engine.Timing{Stage: engine.StageEncode, Duration: time.Since(start)})
+	if a.speech.Stream {
+		return a.finishStream(song)
+	}
+	h := a.w.Header()
+	h.Set("Content-Length", strconv.Itoa(len(a.whole.data)))
+	a.setEarly(song.Warnings)
+	a.setLate(song)
+	a.begun = true
+	a.w.WriteHeader(http.StatusOK)
+	return a.write(a.whole.data)
+}
 
-	h := w.Header()
-	h.Set("Content-Type", "audio/"+string(format))
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	h.Set("Skald-Seed", strconv.FormatUint(song.Seed, 10))
-	h.Set("Skald-Frames", strconv.Itoa(song.Frames))
-	h.Set("Skald-End-Reason", string(song.EndReason))
-	h.Set("Skald-Sample-Rate", strconv.Itoa(song.SampleRate))
-	h.Set("Skald-Channels", strconv.Itoa(len(song.Samples)))
-	for _, warning := range song.Warnings {
+// setEarly sets the headers of what is known before the song is made.
+func (a *reply) setEarly(warnings []string) {
+	h := a.w.Header()
+	h.Set("Content-Type", "audio/"+string(a.speech.Format))
+	if a.speech.Events {
+		h.Set("Content-Type", "text/event-stream")
+	}
+	h.Set("Skald-Seed", strconv.FormatUint(a.speech.Song.Seed, 10))
+	h.Set("Skald-Sample-Rate", strconv.Itoa(a.speech.SampleRate))
+	h.Set("Skald-Channels", strconv.Itoa(len(engine.Song{}.Samples)))
+	for _, warning := range warnings {
 		h.Add("Skald-Warning", headerText(warning))
 	}
-	h.Set("Server-Timing", serverTiming(timings))
+}
 
-	more := time.Duration(len(body)/s.patience.rate) * time.Second
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.patience.reply + more))
-	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write(body) // an error means that the client is gone
+// lateHeaders are those of setLate.
+var lateHeaders = []string{"Skald-Frames", "Skald-End-Reason", "Server-Timing"}
+
+// setLate sets the headers, or trailers, of what is known after the song is made.
+func (a *reply) setLate(song *engine.Song) {
+	h := a.w.Header()
+	h.Set("Skald-Frames", strconv.Itoa(song.Frames))
+	h.Set("Skald-End-Reason", string(song.EndReason))
+	h.Set("Server-Timing", serverTiming(a.timings(song)))
+}
+
+func (a *reply) timings(song *engine.Song) []engine.Timing {
+	return append(slices.Clone(song.Timings), engine.Timing{Stage: engine.StageEncode, Duration: a.took})
+}
+
+// write sends bytes. It fails when the client is gone or does not read.
+func (a *reply) write(p []byte) error {
+	if _, err := a.out.Write(p); err != nil {
+		return errors.Join(errReader, err)
+	}
 	return nil
 }
 
-// stages in the order of Server-Timing.
-var stages = []engine.Stage{
-	engine.StageQueue, engine.StageLoad, engine.StagePrompt, engine.StageAR,
-	engine.StageFlow, engine.StageVocoder, engine.StageEncode,
+// patientWriter writes to a client for at most as long as patience allows for all that
+// was written, not counting the time between the writes.
+type patientWriter struct {
+	w        http.ResponseWriter
+	patience patience
+	written  int
+	waited   time.Duration
 }
 
-// serverTiming formats timings as the header of that name: every stage, in
-// milliseconds.
-func serverTiming(timings []engine.Timing) string {
-	took := map[engine.Stage]time.Duration{}
-	for _, t := range timings {
-		took[t.Stage] += t.Duration
-	}
-	entries := make([]string, len(stages))
-	for i, stage := range stages {
-		entries[i] = fmt.Sprintf("%s;dur=%.3f", stage, took[stage].Seconds()*1000)
-	}
-	return strings.Join(entries, ", ")
+func (w *patientWriter) Write(p []byte) (int, error) {
+	w.expect(len(p))
+	start := time.Now()
+	n, err := w.w.Write(p)
+	w.waited += time.Since(start)
+	return n, err
 }
 
-// headerText makes a text fit for a header, which is ASCII on one line: other
-// characters are escaped as in Go and JSON.
-func headerText(s string) string {
-	const most = 1000 // bytes
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "..."
-	}
-	var b strings.Builder
-	for _, r := range s {
-		if r >= ' ' && r <= '~' {
-			b.WriteRune(r)
-			continue
-		}
-		q := strconv.QuoteRuneToASCII(r)
-		b.WriteString(q[1 : len(q)-1])
-	}
-	return b.String()
+// Flush waits until the system has taken what was written.
+func (w *patientWriter) Flush() error {
+	start := time.Now()
+	err := http.NewResponseController(w.w).Flush()
+	w.waited += time.Since(start)
+	return err
+}
+
+// expect sets the time until which n more bytes must be gone.
+func (w *patientWriter) expect(n int) {
+	w.written += n
+	allowed := w.patience.reply + time.Duration(float64(w.written)/float64(w.patience.rate)*float64(time.Second))
+	// What has no deadline, as in tests, needs none.
+	_ = http.NewResponseController(w.w).SetWriteDeadline(time.Now().Add(allowed - w.waited))
 }

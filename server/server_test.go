@@ -54,10 +54,25 @@ func (f *fakeSinger) Sing(ctx context.Context, r engine.Request) (*engine.Song, 
 		f.running--
 		f.mu.Unlock()
 	}()
-	if f.song == nil {
-		return testSong(r), nil
+	song := testSong(r)
+	if f.song != nil {
+		var err error
+		if song, err = f.song(ctx, r); err != nil {
+			return nil, err
+		}
 	}
-	return f.song(ctx, r)
+	// In two pieces of unequal length, as from windows.
+	var err error
+	cut := len(song.Samples[0]) / 3
+	for _, piece := range [][2][]float32{
+		{song.Samples[0][:cut], song.Samples[1][:cut]}, {song.Samples[0][cut:], song.Samples[1][cut:]},
+	} {
+		if err == nil {
+			err = r.Sink(piece)
+		}
+	}
+	song.Samples = [2][]float32{}
+	return song, err
 }
 
 func (f *fakeSinger) Busy() (waiting, running int) {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"net/http"
 
@@ -31,19 +32,39 @@ func (s *Server) speech(w http.ResponseWriter, r *http.Request) {
 	}
 	defer release()
 
-	song, err := s.sing(r.Context(), m, speech.Song)
-	if err == nil {
-		err = s.writeSong(w, song, speech.Format)
+	if a, err := s.answer(w, r, m, speech); err != nil {
+		s.fail(a, r.Context(), err)
+	}
+}
+
+// answer makes the song of a request and sends it.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, m singer, speech request.Speech) (*reply, error) {
+	a, err := newReply(w, r, s.patience, speech, m.Info())
+	if err != nil {
+		return a, err
+	}
+	song := speech.Song
+	song.Sink = a.take
+	sung, err := s.sing(r.Context(), m, song)
+	if err != nil {
+		return a, err
+	}
+	return a, a.finish(sung)
+}
+
+// fail ends a reply whose song came to nothing, or only to a part.
+func (s *Server) fail(a *reply, ctx context.Context, err error) {
+	id := a.w.Header().Get(requestIDHeader)
+	e := errSong(a.speech, err)
+	gone := errors.Is(err, errReader) || ctx.Err() != nil && !errors.Is(err, errDraining)
+	if !gone && e.status >= http.StatusInternalServerError {
+		s.log.Error("song failed", "error", err, "request_id", id)
 	}
 	switch {
-	case err == nil:
-	case r.Context().Err() != nil && !errors.Is(err, errDraining):
-		// The client is gone, and its song with it.
-	default:
-		e := errSong(speech, err)
-		if e.status >= http.StatusInternalServerError {
-			s.log.Error("song failed", "error", err, "request_id", w.Header().Get(requestIDHeader))
-		}
-		writeError(w, e)
+	case a.begun:
+		s.log.Info("reply broken off", "error", err, "request_id", id)
+		a.fail(e)
+	case !gone:
+		writeError(a.w, e)
 	}
 }

@@ -64,8 +64,8 @@ var fields = []field{
 	{name: "guidance_scale", kind: number, check: checkGuidance, engine: "guidance"},
 	{name: "response_format", kind: text, check: oneOf([]string{string(WAV), string(PCM)}, []string{"flac", "mp3", "opus"})},
 	{name: "sample_rate", kind: integer, check: checkSampleRate},
-	{name: "stream", kind: boolean, check: checkStream},
-	{name: "stream_format", kind: text, check: oneOf([]string{"audio"}, []string{"sse"})},
+	{name: "stream", kind: boolean},
+	{name: "stream_format", kind: text, check: oneOf([]string{"audio", "sse"}, nil)},
 	{name: "instrumental", kind: boolean},
 	{name: "prompt_mode", kind: text, check: oneOf([]string{"friendly", "reference"}, nil)},
 	{name: "voice", kind: text, check: checkVoice,
@@ -153,22 +153,8 @@ func checkGuidance(_ *Rules, v value) *fault {
 	return &fault{code: OutOfRange, message: fmt.Sprintf("must be a number from 0 to %d", maxGuidance)}
 }
 
-func checkSampleRate(r *Rules, v value) *fault {
-	if f := integerIn(v.integer, minSampleRate, maxSampleRate); f != nil {
-		return f
-	}
-	if v.integer == uint64(r.Info.SampleRate) {
-		return nil
-	}
-	return &fault{code: UnsupportedValue, message: fmt.Sprintf(
-		"must be %d, the model's own: resampling is not available in this version", r.Info.SampleRate)}
-}
-
-func checkStream(_ *Rules, v value) *fault {
-	if !v.flag {
-		return nil
-	}
-	return &fault{code: UnsupportedValue, message: "is not available in this version; leave it out or send false, and the whole song comes in one reply"}
+func checkSampleRate(_ *Rules, v value) *fault {
+	return integerIn(v.integer, minSampleRate, maxSampleRate)
 }
 
 func checkVoice(_ *Rules, v value) *fault {

@@ -47,9 +47,13 @@ type Rules struct {
 
 // Speech is a request as understood.
 type Speech struct {
-	Song   engine.Request
-	Format Format
-	given  map[string]given
+	Song       engine.Request
+	Format     Format
+	SampleRate int      // Hz
+	Stream     bool     // audio is sent while it is made
+	Events     bool     // of a stream: as server-sent events, not bare
+	Warnings   []string // of Rules.Check: the song will carry them
+	given      map[string]given
 }
 
 // Problem is one thing that is wrong with a body.

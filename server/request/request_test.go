@@ -12,7 +12,7 @@ import (
 
 func TestAccepted(t *testing.T) {
 	set := func(change func(*Speech)) Speech {
-		s := Speech{Song: testRules().Defaults, Format: WAV}
+		s := Speech{Song: testRules().Defaults, Format: WAV, SampleRate: 44100}
 		s.Song.Lyrics, s.Song.Instructions = "[verse]\nla", "folk"
 		if change != nil {
 			change(&s)
@@ -29,6 +29,12 @@ func TestAccepted(t *testing.T) {
 		{`"model":"tts-1","voice":"","speed":1e0,`, set(nil)},
 		{`"model":"house-model","voice":"Default","sample_rate":44100,`, set(nil)},
 		{`"voice":"CORAL","lyrics":"[verse]\n\u006ca","prompt":"folk","description":"folk",`, set(nil)},
+		{`"sample_rate":8000,`, set(func(s *Speech) { s.SampleRate = 8000 })},
+		{`"sample_rate":96e3,`, set(func(s *Speech) { s.SampleRate = 96000 })},
+		{`"stream":true,`, set(func(s *Speech) { s.Stream = true })},
+		{`"stream":true,"stream_format":"audio",`, set(func(s *Speech) { s.Stream = true })},
+		{`"stream":true,"stream_format":"sse",`, set(func(s *Speech) { s.Stream, s.Events = true, true })},
+		{`"stream":null,"stream_format":"sse",`, set(func(s *Speech) { s.Stream, s.Events = true, true })},
 		{`"response_format":"pcm",`, set(func(s *Speech) { s.Format = PCM })},
 		{`"seed":18446744073709551615,`, set(func(s *Speech) { s.Song.Seed = 1<<64 - 1 })},
 		{`"seed":9007199254740993,`, set(func(s *Speech) { s.Song.Seed = 1<<53 + 1 })},
@@ -54,8 +60,11 @@ func TestAccepted(t *testing.T) {
 		got, problems := Parse([]byte(body(tt.members)), testRules())
 		if len(problems) > 0 {
 			t.Errorf("%s: %+v", tt.members, problems)
-		} else if got.Format != tt.want.Format || !reflect.DeepEqual(got.Song, tt.want.Song) {
-			t.Errorf("%s:\n got %+v\nwant %+v", tt.members, got.Song, tt.want.Song)
+			continue
+		}
+		got.given = nil
+		if !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%s:\n got %+v\nwant %+v", tt.members, got, tt.want)
 		}
 	}
 	t.Logf("%d bodies", len(tests))

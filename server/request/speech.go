@@ -18,7 +18,7 @@ func (r *Rules) frames(seconds float64) int {
 // speech puts the fields together. What one field says about another is checked here,
 // and only where the fields themselves have no problem.
 func (p *parser) speech() Speech {
-	s := Speech{Song: p.rules.Defaults, Format: WAV, given: p.given}
+	s := Speech{Song: p.rules.Defaults, Format: WAV, SampleRate: p.rules.Info.SampleRate, given: p.given}
 	song := &s.Song
 
 	p.words(song)
@@ -38,8 +38,24 @@ func (p *parser) speech() Speech {
 	if v, ok := p.given["response_format"]; ok {
 		s.Format = Format(v.value.text)
 	}
-	p.checkSong(s)
+	if v, ok := p.given["sample_rate"]; ok {
+		s.SampleRate = int(v.value.integer)
+	}
+	p.delivery(&s)
+	p.checkSong(&s)
 	return s
+}
+
+// delivery takes the two fields that say how audio is sent. OpenAI's clients ask for
+// events by stream_format alone.
+func (p *parser) delivery(s *Speech) {
+	stream, told := p.given["stream"]
+	format, ok := p.given["stream_format"]
+	s.Events = ok && format.value.text == "sse"
+	s.Stream = s.Events || stream.value.flag
+	if s.Events && told && !stream.value.flag {
+		p.report(format.name, &fault{code: ConflictingField, message: "of sse is a stream, but stream is false; send one of them"})
+	}
 }
 
 // words takes the lyrics and the instructions.
@@ -94,11 +110,12 @@ func (p *parser) length(song *engine.Request) {
 
 // checkSong asks the model. A field that has a problem already is not reported again:
 // the model saw a default in its place.
-func (p *parser) checkSong(s Speech) {
+func (p *parser) checkSong(s *Speech) {
 	if p.rules.Check == nil {
 		return
 	}
-	_, err := p.rules.Check(s.Song)
+	var err error
+	s.Warnings, err = p.rules.Check(s.Song)
 	for _, e := range flatten(err) {
 		_, f := fieldOf(e)
 		if f != nil && (p.bad[f.name] || f.name == "audio_duration" && p.bad["max_new_tokens"]) {
