@@ -50,6 +50,7 @@ type Info struct {
 	Device     string
 	SampleRate int
 	FrameRate  float64 // frames a second
+	Songs      int     // made at once
 
 	MaxFrames       int // of one song
 	MaxPromptTokens int
@@ -84,6 +85,7 @@ type Engine struct {
 	waiting  []*singing // for a place in the frame loop, in order
 	singers  []*singing // in the frame loop
 	all      []*singing // that are not over, in order of arrival
+	usage    Usage      // but for the memory
 	framesGo *sync.Cond // a song arrived, or the engine closes
 	windowGo *sync.Cond // a window may be ready, or the engine closes
 
@@ -141,7 +143,7 @@ func Open(ctx context.Context, o Options) (e *Engine, err error) {
 	if e.device, err = host.Open(o.Device, o.Threads); err != nil {
 		return e, err
 	}
-	if e.model, err = music3.Load(ctx, e.device, e.ck, precision, e.loadProgress(o.Progress)); err != nil {
+	if e.model, err = music3.Load(ctx, e.device, e.ck, e.ck.Config, precision, e.loadProgress(o.Progress)); err != nil {
 		return e, err
 	}
 	e.positions = e.kvPositions()
@@ -231,7 +233,7 @@ func (e *Engine) describe(builtIn bool, p music3.Precision, took time.Duration) 
 	e.info = Info{
 		Name: name, Title: e.manifest.Title, Notice: e.manifest.Notice, BuiltIn: builtIn,
 		Precision: string(p), Device: d.Kind + " (" + d.Name + ", " + d.Detail + ")",
-		SampleRate: e.model.SampleRate(), FrameRate: e.model.FrameRate(),
+		SampleRate: e.model.SampleRate(), FrameRate: e.model.FrameRate(), Songs: e.songs,
 		MaxFrames: music3.MaxFrames, MaxPromptTokens: maxPromptTokens,
 		MaxPositions: e.model.Config.LanguageModel.MaxPositions,
 		LoadTime:     took, Warnings: e.info.Warnings,

@@ -54,6 +54,7 @@ func (e *Engine) admit() (singers, admitted []*singing) {
 			e.retire(s)
 			return true
 		})
+		e.usage.KVBlocksTaken, e.usage.KVBlocks = e.loop.KVBlocks()
 		for len(e.waiting) > 0 && len(e.singers) < e.songs && e.closing.Err() == nil {
 			s := e.waiting[0]
 			now, ever := e.loop.Fits(len(s.prompt.IDs), s.r.MaxFrames)

@@ -203,3 +203,26 @@ func TestManyComeAndGo(t *testing.T) {
 		t.Error("afterwards the same request gives other samples")
 	}
 }
+
+// TestUsage watches the blocks of the cache come and go.
+func TestUsage(t *testing.T) {
+	e := open(t, "", "")
+	defer e.Close()
+	idle, most := e.Usage(), 0
+	r := short(e)
+	r.Progress = func(engine.Progress) { most = max(most, e.Usage().KVBlocksTaken) }
+	sing(t, e, r)
+	if idle.KVBlocksTaken != 0 || most == 0 || most > idle.KVBlocks {
+		t.Errorf("blocks taken: %d before a song, %d during it, of %d", idle.KVBlocksTaken, most, idle.KVBlocks)
+	}
+	// Those of the common prompt stay.
+	for deadline := time.Now().Add(10 * time.Second); e.Usage().KVBlocksTaken >= most; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d blocks stay taken", e.Usage().KVBlocksTaken)
+		}
+	}
+	if m := idle.Memory; m.Total <= 0 || m.Free <= 0 {
+		t.Errorf("memory %+v", m)
+	}
+	t.Logf("blocks taken: %d during a song, %d after it, of %d", most, e.Usage().KVBlocksTaken, idle.KVBlocks)
+}

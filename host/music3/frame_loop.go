@@ -215,6 +215,13 @@ func (l *FrameLoop) Fits(promptTokens, frames int) (now, ever bool) {
 	return now, need+max(prefix, len(l.prefix.seq.blocks)) <= l.pool.cache.Config().Blocks
 }
 
+// KVBlocks counts the blocks of the language model's cache, and those that are taken:
+// reserved for voices, or kept for the prompts of later ones.
+func (l *FrameLoop) KVBlocks() (taken, all int) {
+	all = l.pool.cache.Config().Blocks
+	return all - len(l.pool.free), all
+}
+
 // Start admits a voice with its two prompts [P]. It reserves the cache positions that
 // MaxFrames can need. The prompts are computed by Prefill.
 func (l *FrameLoop) Start(v *Voice, conditional, unconditional []int32) error {
