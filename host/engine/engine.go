@@ -150,6 +150,7 @@ func Open(ctx context.Context, o Options) (e *Engine, err error) {
 	if e.loop, err = e.model.NewFrameLoop(e.songs, e.positions); err != nil {
 		return e, err
 	}
+	e.usage.KVBlocksTaken, e.usage.KVBlocks = e.loop.KVBlocks()
 	if e.renderer, err = e.model.NewRenderer(); err != nil {
 		return e, err
 	}
