@@ -10,12 +10,26 @@
 // is stored: weights are read from the mapping in their own type, and a BF16 KV
 // cache holds bfloat16.
 //
+// # Levels
+//
+// The inner loops exist once in portable Go, the level "go", and in assembly for each
+// set of instructions worth it; level.go lists them and chooses when the device is
+// made. The assembly is written by the program in internal/asm. A queue, its tasks and
+// their chunks are the same at every level; where a level has kernels that want
+// another way through an operation, that way has a task of its own beside the
+// portable one (linear.go and linear_panels.go, conv.go and conv_panels.go).
+//
 // # Sums
 //
-// A product of a row with a column of a weight is summed in blocks of kBlock terms:
-// each block in order from zero, then the blocks in order. Every kernel follows that
-// one order, for one row or for many, so a row's result does not depend on its
-// company. Products and sums are rounded apart everywhere, also where the hardware
-// has a fused multiply-add: the portable kernels give the same bits on every
-// architecture.
+// The portable code sums a product of a row with a column of a weight in blocks of
+// kBlock terms: each block in order from zero, then the blocks in order. Products and
+// sums are rounded apart everywhere, also where the hardware has a fused
+// multiply-add, which gives the same bits on every architecture.
+//
+// Vector kernels keep one running sum for each result and add the terms in order, each
+// with one fused multiply-add; see panels.go.
+//
+// Within a level every kernel of an operation follows one order, for one row or for
+// many, so a row's result depends neither on its company nor on the number of threads.
+// Between levels results differ by the rounding of sums.
 package cpu

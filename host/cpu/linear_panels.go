@@ -48,12 +48,13 @@ func (q *queue) cut(rows, panels, k int, packed bool) cut {
 }
 
 // A product of at most fewRows rows with weights that are not packed makes its panels
-// fewK numbers at a time: they are used while still in the first level cache. And no
-// kernel works on more than longK numbers of few rows at a time: the garbage collector
-// cannot interrupt it.
+// fewK numbers at a time, to use them while they are in the cache. Where K is longer
+// than longK, so many numbers go through all rows of a chunk before the next: a tile's
+// rows of x then stay in the second level cache, and no kernel runs for so long that
+// the garbage collector, which cannot interrupt it, has to wait.
 const (
 	fewRows = 32
-	fewK    = 64
+	fewK    = 1024
 	longK   = 2048
 )
 

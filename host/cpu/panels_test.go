@@ -49,6 +49,13 @@ func normals(n int) []float32 {
 	return v
 }
 
+// guardedNormals are normals behind which nobody may read or write.
+func guardedNormals(t *testing.T, n int) []float32 {
+	v := guarded[float32](t, n)
+	copy(v, normals(n))
+	return v
+}
+
 // TestTiles compares every tile with its definition, to the bit.
 func TestTiles(t *testing.T) {
 	forLevels(t, func(t *testing.T, k kernels) {
@@ -58,9 +65,9 @@ func TestTiles(t *testing.T) {
 				for _, c := range []struct{ k, taps int }{{1, 1}, {4, 1}, {7, 1}, {130, 1}, {3, 2}, {8, 7}} {
 					const xTap = 5
 					xStride := c.k + 3
-					x := normals((rows-1)*xStride + (c.taps-1)*xTap + c.k)
-					w := normals(panels * c.taps * c.k * panelColumns)
-					got := normals(rows * panels * panelColumns)
+					x := guardedNormals(t, (rows-1)*xStride+(c.taps-1)*xTap+c.k)
+					w := guardedNormals(t, panels*c.taps*c.k*panelColumns)
+					got := guardedNormals(t, rows*panels*panelColumns)
 					want := append([]float32{}, got...)
 					a := tile{
 						sums: &got[0], sumsRow: 4 * panels * panelColumns,
@@ -100,8 +107,8 @@ func TestPackPanel(t *testing.T) {
 		n := 0
 		for _, rows := range []int{1, 15, 16, 17, 40} {
 			for _, width := range []int{1, 15, 16, 31, 32, 33, 100} {
-				w := &weight{shape: []int{rows, width}, floats: normals(rows * width)}
-				bits := &weight{shape: w.shape, bits: make([]uint16, rows*width)}
+				w := &weight{shape: []int{rows, width}, floats: guardedNormals(t, rows*width)}
+				bits := &weight{shape: w.shape, bits: guarded[uint16](t, rows*width)}
 				for i, v := range w.floats {
 					bits.bits[i] = bf16Bits(v)
 				}
@@ -109,7 +116,7 @@ func TestPackPanel(t *testing.T) {
 					for _, from := range []int{0, width / 3} {
 						for _, w := range []*weight{w, bits} {
 							count := width - from
-							got := normals(count * panelColumns)
+							got := guardedNormals(t, count*panelColumns)
 							s.packPanel(got, w, row, from, count)
 							want := make([]float32, len(got))
 							for i := range want {
@@ -136,16 +143,16 @@ func TestFinish(t *testing.T) {
 			for form := range 8 {
 				const rows = 3
 				width, stride := ceilDiv(columns, panelColumns)*panelColumns, columns+2
-				sums, y := normals(rows*width), normals(rows*stride)
+				sums, y := guardedNormals(t, rows*width), guardedNormals(t, rows*stride)
 				sums[0], sums[width], y[stride*rows-3] = float32(math.Inf(1)), float32(math.NaN()), math.MaxFloat32
 				f := finish{sums: &sums[0], sumsRow: 4 * width, y: &y[0], yRow: 4 * stride, rows: rows, columns: columns, round: form&1 != 0}
 				var bias, residual []float32
 				if form&2 != 0 {
-					bias = normals(columns)
+					bias = guardedNormals(t, columns)
 					f.bias = &bias[0]
 				}
 				if form&4 != 0 {
-					residual = normals(rows * stride)
+					residual = guardedNormals(t, rows*stride)
 					f.residual = &residual[0]
 				}
 				want := append([]float32{}, y...)

@@ -37,12 +37,12 @@ func (t *spreadTask) chunk(i int, _ *scratch) {
 	}
 }
 
-// crowded tells whether 14 rows of that width begin in fewer than 4 of the 64 sets of
-// lines of 64 bytes that are usual.
+// crowded tells whether 14 rows of that width begin in the same of the 64 sets of lines
+// of 64 bytes that first level caches usually have.
 func crowded(width int) bool {
 	var sets uint64
 	for r := range 14 {
 		sets |= 1 << (r * 4 * width / 64 % 64)
 	}
-	return bits.OnesCount64(sets) < 4
+	return bits.OnesCount64(sets) == 1
 }

@@ -10,8 +10,12 @@ func packing() *file {
 	return f
 }
 
-// packAhead is how many bytes before their use the rows are asked for: what a call
-// for the next part of K will read.
+// panelAhead is how many bytes before their use the rows are asked for, into the second
+// level cache: in the first, rows that are a multiple of 4 KiB apart would displace each
+// other.
+const panelAhead = 128
+
+// packAhead is the same where rows are packed in pairs.
 const packAhead = 256
 
 func packFunction(f *file, name string, bits bool) *function {
@@ -39,8 +43,8 @@ func packAVX512(f *file, name string, bits bool) {
 				m = indexed(row, stride3, 1, 0)
 			}
 			fn.op("VMOVUPS", m, v)
-			m.disp += packAhead
-			fn.op("PREFETCHT0", m)
+			m.disp += panelAhead
+			fn.op("PREFETCHT1", m)
 			if i%4 == 3 && i < 15 {
 				fn.op("LEAQ", indexed(row, stride, 4, 0), row)
 			}
@@ -111,8 +115,8 @@ func packAVX2(f *file, name string, bits bool) {
 					}
 					fn.op("VMOVUPS", m, v)
 					if across == 0 {
-						m.disp += packAhead
-						fn.op("PREFETCHT0", m)
+						m.disp += panelAhead
+						fn.op("PREFETCHT1", m)
 					}
 					if i%4 == 3 && !(down == 1 && i == 7) {
 						fn.op("LEAQ", indexed(row, stride, 4, 0), row)
