@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -133,6 +134,35 @@ func TestBuiltInModelClientLeaves(t *testing.T) {
 	}
 	t.Logf("the next song was there after %v", time.Since(start))
 	s.waitPlaces(t, 0)
+}
+
+// Songs of different lengths, whole and streamed, made at once and more than there are
+// places in the engine, are the songs that are made alone.
+func TestBuiltInModelSongsTogether(t *testing.T) {
+	s := openBuiltIn(t, Config{})
+	body := func(i int, members string) string {
+		return fmt.Sprintf(`{"input":"la","prompt":"calm","steps":1,"response_format":"pcm","max_new_tokens":%d,"seed":%d%s}`, 1+5*i%23, i, members)
+	}
+	const songs = 12
+	var together, alone [songs][]byte
+	var all sync.WaitGroup
+	for i := range songs {
+		all.Go(func() {
+			w := post(s, body(i, []string{"", `,"stream":true`, `,"stream_format":"sse"`}[i%3]))
+			together[i] = w.Body.Bytes()
+			if i%3 == 2 {
+				together[i], _ = joinDeltas(t, events(t, w.Body))
+			}
+		})
+	}
+	all.Wait()
+	for i := range songs {
+		alone[i] = post(s, body(i, "")).Body.Bytes()
+		if len(alone[i]) < 4000 || !bytes.Equal(together[i], alone[i]) {
+			t.Errorf("song %d: %d bytes, or others than the %d of the song alone", i, len(together[i]), len(alone[i]))
+		}
+	}
+	t.Logf("%d songs, %d at once", songs, s.singer.Info().Songs)
 }
 
 func TestBuiltInModelHealth(t *testing.T) {

@@ -50,6 +50,10 @@ func errUnavailable(code, message string) *apiError {
 	return e
 }
 
+func errDrain() *apiError {
+	return errUnavailable("draining", "the server is shutting down and takes no more songs; try another one")
+}
+
 // errProblems is the error of a body. A name of a model that does not exist is a 404
 // when nothing else is wrong.
 func errProblems(problems []request.Problem) *apiError {
@@ -77,6 +81,12 @@ func errProblems(problems []request.Problem) *apiError {
 func errSong(speech request.Speech, err error) *apiError {
 	if errors.Is(err, errDraining) || errors.Is(err, engine.ErrClosed) {
 		return errUnavailable("draining", "the server shut down before the song was finished; try another one")
+	}
+	if errors.Is(err, errSongTimeout) {
+		e := newError(http.StatusServiceUnavailable, "server_error", "song_timeout",
+			"the song was not finished in the time that this server gives one; try a shorter song, or later")
+		e.noRetry = true // at once it would take as long
+		return e
 	}
 	if _, ok := errors.AsType[*engine.RequestError](err); ok {
 		return errProblems(speech.Problems(err))

@@ -6,7 +6,7 @@ import (
 )
 
 // healthz answers 200 while the process is worth keeping: also during loading, and not
-// when a song has stopped making progress.
+// when songs have stopped making progress.
 func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
 	type health struct {
 		Status  string `json:"status"` // ok, stalled
@@ -14,7 +14,7 @@ func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
 	}
 	if since, stalled := s.stalled(); stalled {
 		writeJSON(w, http.StatusServiceUnavailable, health{"stalled",
-			fmt.Sprintf("the running song has made no progress for %.0f s", since.Seconds())})
+			fmt.Sprintf("there are songs and there has been no progress for %.0f s", since.Seconds())})
 		return
 	}
 	writeJSON(w, http.StatusOK, health{Status: "ok"})

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -93,6 +95,20 @@ func TestStalledSong(t *testing.T) {
 	if got := status(); got != 200 {
 		t.Errorf("after the song: %d", got)
 	}
+	// The time in which there was no song does not count.
+	m.song = waitSong(began, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		r := httptest.NewRequestWithContext(ctx, "POST", "/v1/audio/speech", strings.NewReader(validBody))
+		s.Handler().ServeHTTP(httptest.NewRecorder(), r)
+		done <- struct{}{}
+	}()
+	receive(t, began, "song")
+	if got := status(); got != 200 {
+		t.Errorf("a new song: %d", got)
+	}
+	cancel()
+	receive(t, done, "reply")
 }
 
 func TestModels(t *testing.T) {

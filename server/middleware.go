@@ -2,8 +2,6 @@ package server
 
 import (
 	"crypto/rand"
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -85,47 +83,6 @@ func (s *Server) recoverPanic(c *gin.Context) {
 		writeError(c.Writer, errInternal())
 	}()
 	c.Next()
-}
-
-// keyRing holds digests of the keys: equal in length, so that comparing them takes the
-// same time whatever was sent.
-type keyRing [][sha256.Size]byte
-
-func newKeyRing(keys []string) (keyRing, error) {
-	ring := make(keyRing, len(keys))
-	for i, k := range keys {
-		if k == "" || strings.TrimSpace(k) != k {
-			return nil, fmt.Errorf("API key %d is empty or has white space around it", i+1)
-		}
-		ring[i] = sha256.Sum256([]byte(k))
-	}
-	return ring, nil
-}
-
-func (ring keyRing) holds(key string) bool {
-	digest, found := sha256.Sum256([]byte(key)), 0
-	for i := range ring {
-		found |= subtle.ConstantTimeCompare(digest[:], ring[i][:])
-	}
-	return found == 1
-}
-
-// requireKey lets a request pass that has a key, or every one when there are none.
-func (s *Server) requireKey(c *gin.Context) {
-	if len(s.keys) == 0 {
-		return
-	}
-	scheme, key, _ := strings.Cut(c.GetHeader("Authorization"), " ")
-	if strings.EqualFold(scheme, "Bearer") && s.keys.holds(strings.TrimSpace(key)) {
-		return
-	}
-	message := "this server asks for an API key: send it as Authorization: Bearer KEY"
-	if key != "" {
-		message = "the API key is wrong, or not sent as Authorization: Bearer KEY"
-	}
-	c.Abort()
-	c.Header("WWW-Authenticate", "Bearer")
-	writeError(c.Writer, newError(http.StatusUnauthorized, badRequest, "invalid_api_key", message))
 }
 
 // newCORS lets pages of the named origins call the server. Without any it does nothing,

@@ -58,6 +58,30 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// Keys can be replaced while the server runs, but not all taken away.
+func TestSetAPIKeys(t *testing.T) {
+	s, _ := newTestServer(t, Config{APIKeys: []string{"old", "both"}}, &fakeSinger{})
+	status := func(key string) int { return do(s, "GET", "/v1/models", "", "Authorization", "Bearer "+key).Code }
+	for _, bad := range [][]string{nil, {}, {"both", ""}, {" new"}} {
+		if err := s.SetAPIKeys(bad); err == nil {
+			t.Errorf("keys %q are taken", bad)
+		}
+	}
+	if status("old") != 200 || status("both") != 200 || status("new") != 401 {
+		t.Errorf("before: %d, %d, %d", status("old"), status("both"), status("new"))
+	}
+	if err := s.SetAPIKeys([]string{"both", "new"}); err != nil {
+		t.Fatal(err)
+	}
+	if status("old") != 401 || status("both") != 200 || status("new") != 200 {
+		t.Errorf("after: %d, %d, %d", status("old"), status("both"), status("new"))
+	}
+	open, _ := newTestServer(t, Config{}, &fakeSinger{})
+	if err := open.SetAPIKeys(nil); err != nil {
+		t.Errorf("a server without keys: %v", err)
+	}
+}
+
 func TestCORS(t *testing.T) {
 	const page, other = "https://page.example", "https://other.example"
 	tests := []struct {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -33,7 +34,7 @@ func (s *Server) ready() (singer, *apiError) {
 	defer s.mu.Unlock()
 	switch {
 	case s.draining:
-		return nil, errUnavailable("draining", "the server is shutting down and takes no more songs; try another one")
+		return nil, errDrain()
 	case s.singer == nil:
 		message := "the model is being loaded"
 		if p := s.loading; p.Total > 0 {
@@ -44,28 +45,43 @@ func (s *Server) ready() (singer, *apiError) {
 	return s.singer, nil
 }
 
-// admit takes a place in the queue, which release gives back. A place is held until the
-// reply is sent, so that slow readers cannot pile up finished songs in memory.
-func (s *Server) admit() (release func(), refusal *apiError) {
+// errSongTimeout ends a song that takes longer than Config.SongTimeout.
+var errSongTimeout = errors.New("the song took too long")
+
+// admit takes a place for a song, which release gives back. There are as many as songs
+// can be made at once and may wait. A place is held until the reply is sent, so that
+// slow readers cannot pile up songs in memory.
+func (s *Server) admit(m singer, who caller) (release func(), refusal *apiError) {
+	places := m.Info().Songs + max(s.config.MaxQueue, 0)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.draining {
-		return nil, errUnavailable("draining", "the server is shutting down and takes no more songs; try another one")
-	}
-	if limit := 1 + max(s.config.MaxQueue, 0); s.places >= limit {
-		e := newError(http.StatusTooManyRequests, "rate_limit_error", "queue_full",
-			fmt.Sprintf("the queue is full: %d songs are being made or waiting; try again later", s.places))
+	refuse := func(code, message string) (func(), *apiError) {
+		e := newError(http.StatusTooManyRequests, "rate_limit_error", code, message)
 		e.retryAfter = s.retryAfter()
 		return nil, e
 	}
+	most := s.config.MaxSongsPerKey
+	switch {
+	case s.draining:
+		return nil, errDrain()
+	case s.places >= places:
+		return refuse("queue_full", fmt.Sprintf("the queue is full: %d songs are being made or waiting; try again later", s.places))
+	case most > 0 && who != caller{} && s.placesOf[who] >= most:
+		return refuse("key_limit", fmt.Sprintf(
+			"%d songs of this API key are being made or waiting, as many as a key may have; try again when one is done", s.placesOf[who]))
+	}
 	s.places++
-	return s.release, nil
+	s.placesOf[who]++
+	return func() { s.release(who) }, nil
 }
 
-func (s *Server) release() {
+func (s *Server) release(who caller) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.places--
+	if s.placesOf[who]--; s.placesOf[who] == 0 {
+		delete(s.placesOf, who)
+	}
 	if s.draining && s.places == 0 {
 		close(s.idle)
 	}
@@ -77,24 +93,25 @@ func (s *Server) retryAfter() time.Duration {
 	return min(max(s.lastSong, shortest), longest)
 }
 
-// sing makes a song and keeps account of it. It ends with the request or with the
-// server, and then returns the cause.
+// sing makes a song and keeps account of it. It ends with the request, with the server
+// or with the song's time, and then returns the cause.
 func (s *Server) sing(request context.Context, m singer, r engine.Request) (*engine.Song, error) {
 	ctx, cancel := context.WithCancelCause(request)
 	defer cancel(nil)
-	stop := context.AfterFunc(s.songs, func() { cancel(context.Cause(s.songs)) })
-	defer stop()
+	defer context.AfterFunc(s.songs, func() { cancel(context.Cause(s.songs)) })()
+	if limit := s.config.SongTimeout; limit > 0 {
+		defer time.AfterFunc(limit, func() { cancel(errSongTimeout) }).Stop()
+	}
 
 	start := time.Now()
+	waiting, running := m.Busy()
 	s.mu.Lock()
-	if s.singing == 0 {
-		s.singingSince = start
+	if waiting+running == 0 {
+		s.busySince = start
 	}
-	s.singing++
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
-		s.singing--
 		s.lastSong = time.Since(start)
 		s.mu.Unlock()
 	}()
@@ -128,16 +145,16 @@ func (s *Server) drain() {
 	s.stopSongs(errDraining)
 }
 
-// stalled reports for how long the running song has made no progress, when that is too
-// long.
+// stalled reports for how long the engine has had songs and made no progress, and
+// whether that is too long.
 func (s *Server) stalled() (since time.Duration, stalled bool) {
 	s.mu.Lock()
-	m, last := s.singer, s.singingSince
+	m, last := s.singer, s.busySince
 	s.mu.Unlock()
 	if m == nil {
 		return 0, false
 	}
-	if _, running := m.Busy(); running == 0 {
+	if waiting, running := m.Busy(); waiting+running == 0 {
 		return 0, false
 	}
 	if p := m.LastProgress(); p.After(last) {

@@ -32,12 +32,11 @@ func receive[T any](t *testing.T, c <-chan T, what string) T {
 }
 
 func TestQueueFull(t *testing.T) {
-	for _, maxQueue := range []int{-1, 1, 3} {
-		songs := 1 + max(maxQueue, 0)
-		began, end := make(chan struct{}, songs), make(chan struct{})
-		s, _ := newTestServer(t, Config{MaxQueue: maxQueue}, &fakeSinger{song: waitSong(began, end)})
-		replies := make(chan *httptest.ResponseRecorder, songs)
-		for range songs {
+	for _, tt := range []struct{ atOnce, maxQueue, places int }{{1, -1, 1}, {1, 1, 2}, {1, 3, 4}, {3, -1, 3}, {2, 2, 4}} {
+		began, end := make(chan struct{}, tt.places), make(chan struct{})
+		s, _ := newTestServer(t, Config{MaxQueue: tt.maxQueue}, &fakeSinger{songs: tt.atOnce, song: waitSong(began, end)})
+		replies := make(chan *httptest.ResponseRecorder, tt.places)
+		for range tt.places {
 			go func() { replies <- post(s, validBody) }()
 			receive(t, began, "song")
 		}
@@ -46,14 +45,14 @@ func TestQueueFull(t *testing.T) {
 		if seconds, err := strconv.Atoi(w.Header().Get("Retry-After")); err != nil || seconds < 1 || seconds > 60 {
 			t.Errorf("Retry-After is %q", w.Header().Get("Retry-After"))
 		}
-		if !strings.Contains(e.Error.Message, fmt.Sprint(songs, " songs")) {
-			t.Errorf("message %q does not tell of %d songs", e.Error.Message, songs)
+		if !strings.Contains(e.Error.Message, fmt.Sprint(tt.places, " songs")) {
+			t.Errorf("message %q does not tell of %d songs", e.Error.Message, tt.places)
 		}
 		// What cannot be made is refused as such, queue or not.
 		wantError(t, post(s, "{}"), http.StatusBadRequest, "missing_required_parameter")
 
 		close(end)
-		for range songs {
+		for range tt.places {
 			if w := receive(t, replies, "reply"); w.Code != http.StatusOK {
 				t.Errorf("%d %s", w.Code, w.Body)
 			}
@@ -61,6 +60,55 @@ func TestQueueFull(t *testing.T) {
 		if w := post(s, validBody); w.Code != http.StatusOK {
 			t.Errorf("after the queue is empty: %d", w.Code)
 		}
+	}
+}
+
+// A key has its share of the queue, and the others keep theirs.
+func TestSongsPerKey(t *testing.T) {
+	began, end := make(chan struct{}, 8), make(chan struct{})
+	s, _ := newTestServer(t, Config{APIKeys: []string{"a", "b"}, MaxSongsPerKey: 2}, &fakeSinger{song: waitSong(began, end)})
+	replies := make(chan int, 8)
+	song := func(key string) {
+		go func() { replies <- post(s, validBody, "Authorization", "Bearer "+key).Code }()
+		receive(t, began, "song")
+	}
+	song("a")
+	song("a")
+	w := post(s, validBody, "Authorization", "Bearer a")
+	if e := wantError(t, w, http.StatusTooManyRequests, "key_limit"); !strings.Contains(e.Error.Message, "2 songs") || w.Header().Get("Retry-After") == "" {
+		t.Errorf("%q, Retry-After %q", e.Error.Message, w.Header().Get("Retry-After"))
+	}
+	song("b")
+	close(end)
+	for range 3 {
+		if code := receive(t, replies, "reply"); code != http.StatusOK {
+			t.Error(code)
+		}
+	}
+	if w := post(s, validBody, "Authorization", "Bearer a"); w.Code != http.StatusOK {
+		t.Errorf("after its songs: %d", w.Code)
+	}
+
+	// Without keys all callers are one, and only the queue bounds them.
+	began, end = make(chan struct{}, 8), make(chan struct{})
+	s, _ = newTestServer(t, Config{MaxSongsPerKey: 1}, &fakeSinger{song: waitSong(began, end)})
+	song("")
+	song("")
+	close(end)
+	receive(t, replies, "reply")
+	receive(t, replies, "reply")
+}
+
+func TestSongTimeout(t *testing.T) {
+	s, _ := newTestServer(t, Config{SongTimeout: 50 * time.Millisecond}, &fakeSinger{song: waitSong(make(chan struct{}, 1), nil)})
+	w := post(s, validBody)
+	wantError(t, w, http.StatusServiceUnavailable, "song_timeout")
+	if w.Header().Get("X-Should-Retry") != "false" {
+		t.Error("clients will try again at once")
+	}
+	s, _ = newTestServer(t, Config{SongTimeout: time.Minute}, &fakeSinger{})
+	if w := post(s, validBody); w.Code != http.StatusOK {
+		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -35,9 +36,11 @@ type Config struct {
 	Aliases      []string // further names the model answers to
 	Instructions string   // for requests that have none; "": the checkpoint's, if it has any
 
-	MaxQueue     int           // songs that may wait while one is made; 0: 16, negative: none
-	DrainTimeout time.Duration // how long a song may go on after Run's context ends; 0: 30 s
-	StallAfter   time.Duration // without progress for so long a song has stalled; 0: 10 min
+	MaxQueue       int           // songs that may wait while others are made; 0: 16, negative: none
+	MaxSongsPerKey int           // made or waiting; 0: no limit
+	SongTimeout    time.Duration // for a song from its request to its end; 0: none
+	DrainTimeout   time.Duration // how long a song may go on after Run's context ends; 0: 30 s
+	StallAfter     time.Duration // without progress for so long a song has stalled; 0: 10 min
 
 	Logger *slog.Logger // nil: slog.Default()
 }
@@ -71,23 +74,23 @@ type singer interface {
 type Server struct {
 	config   Config
 	log      *slog.Logger
-	keys     keyRing
+	keys     atomic.Pointer[keyRing]
 	patience patience
 	handler  http.Handler
 
 	songs     context.Context // ends the songs
 	stopSongs context.CancelCauseFunc
 
-	mu           sync.Mutex
-	singer       singer // nil while loading
-	loadedAt     time.Time
-	loading      engine.LoadProgress
-	draining     bool
-	idle         chan struct{} // closed once draining and without songs
-	places       int           // taken by songs, from admission until their reply is sent
-	singing      int           // calls of Sing
-	singingSince time.Time     // when singing was last 0
-	lastSong     time.Duration // the time the last song took, its queueing included
+	mu        sync.Mutex
+	singer    singer // nil while loading
+	loadedAt  time.Time
+	loading   engine.LoadProgress
+	draining  bool
+	idle      chan struct{}  // closed once draining and without songs
+	places    int            // taken by songs, from admission until their reply is sent
+	placesOf  map[caller]int // those of each key
+	busySince time.Time      // when the engine last had nothing to do
+	lastSong  time.Duration  // the time the last song took, its queueing included
 }
 
 // New makes a server. It fails on a key or an origin that cannot be meant.
@@ -112,7 +115,8 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: c, log: c.Logger, keys: keys, patience: defaultPatience, idle: make(chan struct{})}
+	s := &Server{config: c, log: c.Logger, patience: defaultPatience, idle: make(chan struct{}), placesOf: map[caller]int{}}
+	s.keys.Store(&keys)
 	s.songs, s.stopSongs = context.WithCancelCause(context.Background())
 	s.handler = s.routes(cors)
 	return s, nil

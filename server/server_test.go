@@ -21,6 +21,8 @@ type fakeSinger struct {
 	song  func(context.Context, engine.Request) (*engine.Song, error)
 	check func(engine.Request) ([]string, error)
 
+	songs int // made at once; 0: 1
+
 	mu       sync.Mutex
 	running  int
 	progress time.Time
@@ -29,7 +31,7 @@ type fakeSinger struct {
 func (f *fakeSinger) Info() engine.Info {
 	return engine.Info{
 		Name: "song/model", Title: "A Model", Notice: "made by machine",
-		Precision: "fp32", Device: "cpu", SampleRate: 44100, FrameRate: 25,
+		Precision: "fp32", Device: "cpu", SampleRate: 44100, FrameRate: 25, Songs: max(f.songs, 1),
 		MaxFrames: 9000, MaxPromptTokens: 5000, MaxPositions: 10240,
 	}
 }

@@ -25,7 +25,7 @@ func (s *Server) speech(w http.ResponseWriter, r *http.Request) {
 		writeError(w, errProblems(problems))
 		return
 	}
-	release, refusal := s.admit()
+	release, refusal := s.admit(m, callerOf(r.Context()))
 	if refusal != nil {
 		writeError(w, refusal)
 		return

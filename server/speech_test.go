@@ -152,8 +152,8 @@ func TestSpeechErrors(t *testing.T) {
 			if tt.status == 500 && !strings.Contains(log.String(), "level=ERROR") {
 				t.Errorf("the log does not tell:\n%s", log)
 			}
-			if s.places != 0 || s.singing != 0 {
-				t.Errorf("%d places and %d songs are left over", s.places, s.singing)
+			if s.places != 0 || len(s.placesOf) != 0 {
+				t.Errorf("%d places of %d keys are left over", s.places, len(s.placesOf))
 			}
 		})
 	}
