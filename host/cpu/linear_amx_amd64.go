@@ -14,8 +14,9 @@ type amxLinear struct {
 	many amxMany
 }
 
-// amxFewRows is up to how many rows W is read straight from where it lies.
-const amxFewRows = 32
+// amxFewRows is up to how many rows W is read straight from where it lies, from memory
+// for the first 32 rows, and for the others from the cache of the second level.
+const amxFewRows = 64
 
 func (a *amxLinear) linear(q *queue, t *linearTask, work int) {
 	workers := q.pool.helpers + 1
@@ -63,7 +64,7 @@ const amxFewBytes = 512 << 10
 
 func (f *amxFew) set(x *pairs, t *linearTask, workers int) (chunks int) {
 	f.task, f.x, f.ahead = t, x, workers
-	f.rows = 16 * min(max(amxFewBytes/(16*2*t.k), 1), 4)
+	f.rows = 16 * max(1, min(amxFewBytes/(16*2*t.k), t.columns()/(16*4*workers), 4))
 	return t.cut(func(p *product) int { return ceilDiv(p.n, f.rows) })
 }
 

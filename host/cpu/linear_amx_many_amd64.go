@@ -36,13 +36,8 @@ func (m *amxMany) set(x *pairs, t *linearTask, workers int) (chunks int) {
 	m.task, m.x, m.ahead = t, x, workers
 	m.parts = ceilDiv(x.panels(), partPanels)
 	m.panels = ceilDiv(x.panels(), m.parts)
-	strips, columns := 0, 0
-	for i := range t.products {
-		strips += ceilDiv(t.products[i].n, stripRows)
-		columns += t.products[i].n
-	}
-	m.around = 4*t.rows*columns > aroundBytes
-	m.strips = min(max(strips*m.parts/(4*workers), 1), manyStrips)
+	m.around = 4*t.rows*t.columns() > aroundBytes
+	m.strips = max(1, min(m.parts*t.columns()/(stripRows*4*workers), manyStrips))
 	for tile := range 4 {
 		m.shapes.set(tile, 16, 64)
 	}

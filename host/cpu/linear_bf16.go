@@ -19,6 +19,14 @@ func (t *linearTask) allBits() bool {
 	return true
 }
 
+// columns is how many numbers a row of the results has.
+func (t *linearTask) columns() (n int) {
+	for i := range t.products {
+		n += t.products[i].n
+	}
+	return n
+}
+
 // cut makes chunks, as many for each product as count says, and returns how many there
 // are.
 func (t *linearTask) cut(count func(p *product) int) (chunks int) {

@@ -119,7 +119,7 @@ func TestBF16Sums(t *testing.T) {
 				cases++
 			}
 		}
-		for _, rows := range []int{1, 2, 3, 4, 5, 8, 9, 13, 16, 17, 18, 29, 32, 33, 49, 100} {
+		for _, rows := range []int{1, 2, 3, 4, 5, 8, 9, 13, 16, 17, 18, 29, 32, 33, 64, 65, 100} {
 			for _, k := range []int{1, 2, 3, 31, 32, 33, 62, 64, 70, 256, 290} {
 				check(rows, k, 1+rand.IntN(70))
 			}
@@ -130,7 +130,7 @@ func TestBF16Sums(t *testing.T) {
 			check(40, 66, n)
 		}
 		check(2, 4096, 33)
-		check(33, 4100, 40)  // more than two groups of steps
+		check(65, 4100, 40)  // more than two groups of steps
 		check(530, 2100, 20) // several parts of x
 		t.Logf("%d cases, %d numbers", cases, numbers)
 	})

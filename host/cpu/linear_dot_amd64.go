@@ -46,7 +46,7 @@ func (d *dotLinear) linear(q *queue, t *linearTask, work int) {
 	d.x.set(t.x, t.rows, t.k, d.kernel.rows)
 	q.run(&d.x, d.x.panels(), t.rows*t.k)
 	width := panelColumns * d.kernel.width
-	d.columns = width * min(max(dotChunkBytes/(2*t.k*width), 1), 4)
+	d.columns = width * max(1, min(dotChunkBytes/(2*t.k*width), t.columns()/(width*4*(q.pool.helpers+1)), 4))
 	d.panels = max(dotPartBytes/(2*d.x.size), 1)
 	q.run(d, t.cut(func(p *product) int { return ceilDiv(p.n, d.columns) }), work)
 }
