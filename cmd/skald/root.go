@@ -41,6 +41,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted, 143 terminated.`,
 		newServe(),
 		newInspect(),
 		newSynth(),
+		newBench(),
 		newDoctor(),
 		newVersion(),
 	)

@@ -22,7 +22,7 @@ func builtIn(t testing.TB) *Model {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := Load(context.Background(), dev, ck, Mixed, nil)
+	m, err := Load(context.Background(), dev, ck, ck.Config, Mixed, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,7 +70,7 @@ func newOperations(t *testing.T, dir, file string, p Precision) *operations {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.Close() })
-	m, err := Load(context.Background(), dev, ck, p, nil)
+	m, err := Load(context.Background(), dev, ck, ck.Config, p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

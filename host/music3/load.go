@@ -16,7 +16,7 @@ import (
 type loader struct {
 	ctx       context.Context
 	dev       compute.Device
-	ck        *checkpoint.Checkpoint
+	src       Source
 	component string
 	progress  func(component string, bytes int64)
 	err       error
@@ -31,7 +31,7 @@ func (l *loader) tensor(name string) compute.Tensor {
 		l.err = context.Cause(l.ctx)
 		return compute.Tensor{}
 	}
-	t, ok := l.ck.Tensor(l.component, name)
+	t, ok := l.src.Tensor(l.component, name)
 	if !ok {
 		l.err = fmt.Errorf("music3: %s has no tensor %q", l.component, name)
 		return compute.Tensor{}

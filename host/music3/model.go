@@ -22,13 +22,19 @@ type Model struct {
 	voc   *Vocoder
 }
 
-// Load hands every weight of a checked checkpoint to the device. The checkpoint must
-// stay open for as long as the model is used. progress, which may be nil, is told of
-// the bytes of each tensor as it is loaded.
-func Load(ctx context.Context, dev compute.Device, ck *checkpoint.Checkpoint, p Precision, progress func(component string, bytes int64)) (*Model, error) {
-	l := &loader{ctx: ctx, dev: dev, ck: ck, progress: progress}
+// Source supplies the tensors of a model: a checkpoint, or numbers made up to measure
+// speed.
+type Source interface {
+	Tensor(component, name string) (checkpoint.Tensor, bool)
+}
+
+// Load hands every weight that the configuration asks for to the device. A source that
+// is a checkpoint must have been checked. Its tensors must stay valid for as long as the
+// model is used. progress, which may be nil, is told of the bytes of each tensor as it is
+// loaded.
+func Load(ctx context.Context, dev compute.Device, src Source, c checkpoint.Config, p Precision, progress func(component string, bytes int64)) (*Model, error) {
+	l := &loader{ctx: ctx, dev: dev, src: src, progress: progress}
 	a := &allocator{dev: dev}
-	c := ck.Config
 	if err := checkWindows(c.ConditionEncoder); err != nil {
 		return nil, err
 	}

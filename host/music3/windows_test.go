@@ -35,7 +35,7 @@ func TestSeams(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ck.Close()
-	m, err := Load(context.Background(), dev, ck, FP32, nil)
+	m, err := Load(context.Background(), dev, ck, ck.Config, FP32, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
