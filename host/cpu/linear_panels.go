@@ -65,14 +65,14 @@ func (t *panelLinear) chunk(i int, s *scratch) {
 	p, i := (*linearTask)(t).of(i)
 	row, rows, panel, panels := p.cut.of(i)
 	if rows <= fewRows || t.k > longK {
-		t.few(p, row, rows, panel, panels, s)
+		t.inParts(p, row, rows, panel, panels, s)
 	} else {
-		t.many(p, row, rows, panel, panels, s)
+		t.atOnce(p, row, rows, panel, panels, s)
 	}
 }
 
-// many computes one height of tiles after the other, each with the whole of K.
-func (t *panelLinear) many(p *product, row, rows, panel, panels int, s *scratch) {
+// atOnce computes one height of tiles after the other, each with the whole of K.
+func (t *panelLinear) atOnce(p *product, row, rows, panel, panels int, s *scratch) {
 	w, stride := t.weights(p, panel, panels, 0, t.k, s)
 	s.tile = tile{taps: 1, k: t.k}
 	for end := row + rows; row < end; {
@@ -84,8 +84,8 @@ func (t *panelLinear) many(p *product, row, rows, panel, panels int, s *scratch)
 	}
 }
 
-// few computes all rows with one part of K after the other.
-func (t *panelLinear) few(p *product, row, rows, panel, panels int, s *scratch) {
+// inParts computes all rows with one part of K after the other.
+func (t *panelLinear) inParts(p *product, row, rows, panel, panels int, s *scratch) {
 	part := longK
 	if p.w.panels == nil && rows <= fewRows {
 		part = fewK
