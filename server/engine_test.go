@@ -117,7 +117,7 @@ func TestBuiltInModelClientLeaves(t *testing.T) {
 	s := openBuiltIn(t, Config{})
 	ts := httptest.NewServer(s.Handler())
 	defer ts.Close()
-	const long = `{"input":"la","prompt":"calm","duration":360}`
+	const long = `{"input":"la","prompt":"calm","duration":360,"steps":200}`
 	ctx, leave := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer leave()
 	r, err := http.NewRequestWithContext(ctx, "POST", ts.URL+"/v1/audio/speech", strings.NewReader(long))

@@ -109,7 +109,9 @@ func errInternal() *apiError {
 		"the server failed; its log tells more under this request's X-Request-Id")
 }
 
-func writeError(w http.ResponseWriter, e *apiError) {
+// writeError answers with an error.
+func (s *Server) writeError(w http.ResponseWriter, e *apiError) {
+	s.metrics.errors.WithLabelValues(e.Code).Inc()
 	h := w.Header()
 	if e.retryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(int((e.retryAfter+time.Second-1)/time.Second)))

@@ -82,5 +82,5 @@ func (s *Server) requireKey(c *gin.Context) {
 	}
 	c.Abort()
 	c.Header("WWW-Authenticate", "Bearer")
-	writeError(c.Writer, newError(http.StatusUnauthorized, badRequest, "invalid_api_key", message))
+	s.writeError(c.Writer, newError(http.StatusUnauthorized, badRequest, "invalid_api_key", message))
 }

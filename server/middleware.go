@@ -35,12 +35,14 @@ func (s *Server) logRequest(c *gin.Context) {
 			status = statusClientGone
 		}
 		route := c.FullPath() // "" for an unknown path, which is not repeated here
-		if (route == "/healthz" || route == "/readyz") && status == http.StatusOK {
+		if (route == "/healthz" || route == "/readyz" || route == "/metrics") && status == http.StatusOK {
 			level = slog.LevelDebug
 		}
+		took := time.Since(start)
+		s.metrics.request(route, status, took)
 		facts := []any{
 			"method", limit(c.Request.Method), "route", route, "status", status,
-			"duration", time.Since(start), "bytes", max(c.Writer.Size(), 0),
+			"duration", took, "bytes", max(c.Writer.Size(), 0),
 		}
 		if !finished {
 			facts = append(facts, "broken_off", true)
@@ -80,7 +82,7 @@ func (s *Server) recoverPanic(c *gin.Context) {
 		if c.Writer.Written() {
 			panic(http.ErrAbortHandler)
 		}
-		writeError(c.Writer, errInternal())
+		s.writeError(c.Writer, errInternal())
 	}()
 	c.Next()
 }

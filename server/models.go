@@ -96,7 +96,7 @@ func (s *Server) describe(m singer) modelObject {
 func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 	m, refusal := s.ready()
 	if refusal != nil {
-		writeError(w, refusal)
+		s.writeError(w, refusal)
 		return
 	}
 	type list struct {
@@ -110,12 +110,12 @@ func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 func (s *Server) model(w http.ResponseWriter, _ *http.Request, id string) {
 	m, refusal := s.ready()
 	if refusal != nil {
-		writeError(w, refusal)
+		s.writeError(w, refusal)
 		return
 	}
 	rules := s.rules(m)
 	if !slices.Contains(rules.Names(), id) {
-		writeError(w, newError(http.StatusNotFound, badRequest, string(request.ModelNotFound),
+		s.writeError(w, newError(http.StatusNotFound, badRequest, string(request.ModelNotFound),
 			fmt.Sprintf("model %q does not exist here; the served model is %q", limit(id), rules.Info.Name)))
 		return
 	}

@@ -48,11 +48,13 @@ func (s *Server) ready() (singer, *apiError) {
 // errSongTimeout ends a song that takes longer than Config.SongTimeout.
 var errSongTimeout = errors.New("the song took too long")
 
-// admit takes a place for a song, which release gives back. There are as many as songs
-// can be made at once and may wait. A place is held until the reply is sent, so that
-// slow readers cannot pile up songs in memory.
+// allPlaces is how many songs can be made at once and may wait.
+func (s *Server) allPlaces(m singer) int { return m.Info().Songs + max(s.config.MaxQueue, 0) }
+
+// admit takes a place for a song, which release gives back. A place is held until the
+// reply is sent, so that slow readers cannot pile up songs in memory.
 func (s *Server) admit(m singer, who caller) (release func(), refusal *apiError) {
-	places := m.Info().Songs + max(s.config.MaxQueue, 0)
+	places := s.allPlaces(m)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	refuse := func(code, message string) (func(), *apiError) {

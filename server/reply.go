@@ -36,6 +36,7 @@ type reply struct {
 	pending bytes.Buffer  // the bytes of a stream that are not sent yet
 	took    time.Duration // by encoding
 	begun   bool          // the status is sent
+	broken  bool          // a write has failed
 }
 
 func newReply(w http.ResponseWriter, r *http.Request, p patience, speech request.Speech, info engine.Info) (*reply, error) {
@@ -60,14 +61,19 @@ func (a *reply) take(samples [2][]float32) error {
 	return a.send()
 }
 
-// finish sends what is left, and what is known of the song only now.
-func (a *reply) finish(song *engine.Song) error {
+// end encodes what is left. It fails when nobody waits for it any more.
+func (a *reply) end() error {
 	start := time.Now()
 	err := a.encoder.close()
 	a.took += time.Since(start)
 	if err != nil {
 		return err
 	}
+	return a.ctx.Err()
+}
+
+// finish sends what is left, and what is known of the song only now.
+func (a *reply) finish(song *engine.Song) error {
 	if a.speech.Stream {
 		return a.finishStream(song)
 	}
@@ -113,7 +119,8 @@ func (a *reply) timings(song *engine.Song) []engine.Timing {
 // write sends bytes. It fails when the client is gone or does not read.
 func (a *reply) write(p []byte) error {
 	if _, err := a.out.Write(p); err != nil {
-		return errors.Join(errReader, err)
+		a.broken = true
+		return errReader
 	}
 	return nil
 }

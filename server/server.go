@@ -1,8 +1,8 @@
 // Package server serves songs over HTTP.
 //
 // The contract is a superset of OpenAI's speech endpoint: POST /v1/audio/speech
-// answers with the audio of one song, /v1/models tells what is served, /healthz and
-// /readyz are for probes. Errors are OpenAI's error object. What a request may say is
+// answers with the audio of one song, /v1/models tells what is served, /healthz,
+// /readyz and /metrics are for those who watch over it. Errors are OpenAI's error object. What a request may say is
 // the business of package request; this package does the rest: keys, limits, the
 // queue, shutdown.
 //
@@ -42,7 +42,8 @@ type Config struct {
 	DrainTimeout   time.Duration // how long a song may go on after Run's context ends; 0: 30 s
 	StallAfter     time.Duration // without progress for so long a song has stalled; 0: 10 min
 
-	Logger *slog.Logger // nil: slog.Default()
+	Version string       // of the program
+	Logger  *slog.Logger // nil: slog.Default()
 }
 
 const (
@@ -67,6 +68,7 @@ type singer interface {
 	Check(engine.Request) (warnings []string, err error)
 	Sing(context.Context, engine.Request) (*engine.Song, error)
 	Busy() (waiting, running int)
+	Usage() engine.Usage
 	LastProgress() time.Time
 }
 
@@ -76,6 +78,7 @@ type Server struct {
 	log      *slog.Logger
 	keys     atomic.Pointer[keyRing]
 	patience patience
+	metrics  *metrics
 	handler  http.Handler
 
 	songs     context.Context // ends the songs
@@ -117,6 +120,8 @@ func New(c Config) (*Server, error) {
 	}
 	s := &Server{config: c, log: c.Logger, patience: defaultPatience, idle: make(chan struct{}), placesOf: map[caller]int{}}
 	s.keys.Store(&keys)
+	s.metrics = newMetrics()
+	s.metrics.registry.MustRegister(gauges{s})
 	s.songs, s.stopSongs = context.WithCancelCause(context.Background())
 	s.handler = s.routes(cors)
 	return s, nil
@@ -137,12 +142,14 @@ func (s *Server) routes(cors gin.HandlerFunc) http.Handler {
 	_ = r.SetTrustedProxies(nil)
 
 	r.Use(s.logRequest, s.recoverPanic, cors)
-	r.NoRoute(func(c *gin.Context) { writeError(c.Writer, errNoRoute(c.Request)) })
-	r.NoMethod(func(c *gin.Context) { writeError(c.Writer, errNoMethod(c.Request, c.Writer.Header().Get("Allow"))) })
+	r.NoRoute(func(c *gin.Context) { s.writeError(c.Writer, errNoRoute(c.Request)) })
+	r.NoMethod(func(c *gin.Context) { s.writeError(c.Writer, errNoMethod(c.Request, c.Writer.Header().Get("Allow"))) })
 
 	reading := []string{http.MethodGet, http.MethodHead}
 	r.Match(reading, "/healthz", gin.WrapF(s.healthz))
 	r.Match(reading, "/readyz", gin.WrapF(s.readyz))
+
+	r.Match(reading, "/metrics", s.requireKey, gin.WrapH(s.metrics.handler()))
 
 	v1 := r.Group("/v1", s.requireKey)
 	v1.POST("/audio/speech", gin.WrapF(s.speech))

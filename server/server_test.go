@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"skald/host/compute"
 	"skald/host/engine"
 )
 
@@ -81,6 +82,10 @@ func (f *fakeSinger) Busy() (waiting, running int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return 0, f.running
+}
+
+func (f *fakeSinger) Usage() engine.Usage {
+	return engine.Usage{KVBlocks: 9, KVBlocksTaken: 3, Memory: compute.MemoryInfo{Total: 2000, Free: 500}}
 }
 
 func (f *fakeSinger) LastProgress() time.Time {

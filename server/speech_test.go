@@ -87,7 +87,7 @@ func TestSpeechRequest(t *testing.T) {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
 	want := engine.Request{Lyrics: "la", Instructions: "house style", MaxFrames: 50, Seed: 9007199254740993, Steps: 7, PromptMode: engine.Reference, RNG: engine.Philox}
-	seen.Sink = nil
+	seen.Sink, seen.Progress = nil, nil
 	if fmt.Sprint(seen) != fmt.Sprint(want) {
 		t.Errorf("the engine got\n%+v, want\n%+v", seen, want)
 	}

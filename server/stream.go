@@ -47,6 +47,7 @@ func (a *reply) begin() {
 // request's context, since the router's Flush does not tell.
 func (a *reply) flush() error {
 	if err := a.out.Flush(); err != nil || a.ctx.Err() != nil {
+		a.broken = true
 		return errReader
 	}
 	return nil

@@ -98,7 +98,7 @@ class OpenAIClient(unittest.TestCase):
 
     def test_leaving(self):
         self.client = self.client.with_options(timeout=0.3)
-        self.refused(openai.APITimeoutError, extra_body={"audio_duration": 360})
+        self.refused(openai.APITimeoutError, extra_body={"audio_duration": 360, "steps": 200})
         self.client = self.client.with_options(timeout=60)
         self.assertEqual(len(self.sing().content), 12332)
 
