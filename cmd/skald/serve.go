@@ -29,6 +29,8 @@ type serveFlags struct {
 	instructions string
 	songs        int
 	maxQueue     int
+	maxPerKey    int
+	songTimeout  time.Duration
 	shutdown     time.Duration
 	stall        time.Duration
 	logFormat    *choice
@@ -60,6 +62,8 @@ one kills.`,
 	flags.StringVar(&f.instructions, "default-instructions", "", "instructions for requests that have none, a `text` or @FILE")
 	flags.IntVar(&f.songs, "songs", 4, "songs to make at once: they share every step of the language model, and each takes memory")
 	flags.IntVar(&f.maxQueue, "max-queue", 16, "songs that may wait while others are made")
+	flags.IntVar(&f.maxPerKey, "max-songs-per-key", 0, "songs of one key that may be made or wait at once; 0: no limit")
+	flags.DurationVar(&f.songTimeout, "song-timeout", 0, "how long a song may take from its request to its end; 0: no limit")
 	flags.DurationVar(&f.shutdown, "shutdown-timeout", 30*time.Second, "how long a running song may go on after a signal to stop")
 	flags.DurationVar(&f.stall, "stall-after", 10*time.Minute, "without progress for so long, /healthz reports a stalled engine")
 	f.logFormat = choiceFlag(cmd, "log-format", "text", "form of the log lines", "text", "json")
@@ -147,13 +151,15 @@ func (f *serveFlags) config(stdin io.Reader, log *slog.Logger) (server.Config, e
 	if f.songs < 1 {
 		return server.Config{}, usagef("--songs %d: want 1 or more", f.songs)
 	}
-	if f.maxQueue < 0 || f.shutdown < 0 || f.stall <= 0 {
-		return server.Config{}, usagef("--max-queue and --shutdown-timeout must not be negative, --stall-after must be positive")
+	if f.maxQueue < 0 || f.maxPerKey < 0 || f.songTimeout < 0 || f.shutdown < 0 || f.stall <= 0 {
+		return server.Config{}, usagef("--max-queue, --max-songs-per-key, --song-timeout and --shutdown-timeout must not be negative, --stall-after must be positive")
 	}
 	c := server.Config{
 		APIKeys: keys, AllowNoKey: f.allowNoKey, CORSOrigins: f.corsOrigins,
 		Aliases: f.aliases, Instructions: instructions,
-		MaxQueue: f.maxQueue, DrainTimeout: f.shutdown, StallAfter: f.stall, Logger: log,
+		MaxQueue: f.maxQueue, MaxSongsPerKey: f.maxPerKey, SongTimeout: f.songTimeout,
+		DrainTimeout: f.shutdown, StallAfter: f.stall,
+		Version: readBuildFacts().Version, Logger: log,
 	}
 	// Zero stands for the default there and for none here.
 	if c.MaxQueue == 0 {
