@@ -14,6 +14,16 @@ type fullTask struct {
 	length, heads, headDim int
 	scale                  float32
 	round                  rounding
+
+	packed packedHeads
+}
+
+// packedHeads are keys and values as instructions for bfloat16 want them.
+type packedHeads struct {
+	keys                     []uint16 // [batch, heads][length][headDim], zeros behind each size
+	values                   []uint16 // [batch, heads][headDim][length], likewise
+	keyRow, valueRow         int      // numbers of a row
+	keyNumbers, valueNumbers int      // of one head
 }
 
 func (q *queue) FullAttention(out, query, key, value compute.Buffer, batch, length, heads, headDim int, scale float32) {
@@ -33,6 +43,8 @@ func (q *queue) FullAttention(out, query, key, value compute.Buffer, batch, leng
 	t.round = o.dtype == compute.BF16
 	switch {
 	case n == 0:
+	case bool(t.round) && q.pool.kernels.attendBF16 != nil:
+		q.pool.kernels.attendBF16(q, batch)
 	case q.job.scratch.panels.there():
 		q.panelAttention(batch)
 	default:

@@ -62,6 +62,7 @@ func machineKernels(l level) kernels {
 	}
 	k.bf16Linear = func() bf16Linear { return &amxLinear{} }
 	k.convolvePairs = (*queue).convolveTiles
+	k.attendBF16 = (*queue).attendTiles
 	return k
 }
 

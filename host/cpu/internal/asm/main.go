@@ -22,6 +22,7 @@ func files() []*file {
 		roundings(),
 		softmax(),
 		cached(),
+		amxAttention(),
 		packing(),
 		tiles(),
 		finishing(),
