@@ -12,6 +12,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,9 +30,10 @@ import (
 // Config holds the operator's choices. The zero value serves loopback addresses
 // without a key.
 type Config struct {
-	APIKeys     []string // accepted as "Authorization: Bearer KEY"; none: no key is asked for
-	AllowNoKey  bool     // serve other than loopback addresses without a key
-	CORSOrigins []string // web origins whose pages may call the server, or "*"; none: CORS is off
+	APIKeys     []string    // accepted as "Authorization: Bearer KEY"; none: no key is asked for
+	AllowNoKey  bool        // serve other than loopback addresses without a key
+	CORSOrigins []string    // web origins whose pages may call the server, or "*"; none: CORS is off
+	TLS         *tls.Config // of an HTTPS server, with its certificate; nil: plain HTTP
 
 	Aliases      []string // further names the model answers to
 	Instructions string   // for requests that have none; "": the checkpoint's, if it has any
@@ -195,9 +197,14 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
+	serve := func() error { return hs.Serve(l) }
+	if s.config.TLS != nil {
+		hs.TLSConfig = s.config.TLS.Clone()
+		serve = func() error { return hs.ServeTLS(l, "", "") } // with HTTP/2
+	}
 	ended := make(chan error, 1)
-	go func() { ended <- hs.Serve(l) }()
-	s.log.Info("listening", "address", l.Addr().String())
+	go func() { ended <- serve() }()
+	s.log.Info("listening", "address", l.Addr().String(), "tls", s.config.TLS != nil)
 
 	select {
 	case err := <-ended:

@@ -8,7 +8,8 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"strings"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,6 +25,9 @@ type serveFlags struct {
 	apiKeys      []string
 	apiKeyFile   string
 	allowNoKey   bool
+	tlsCert      string
+	tlsKey       string
+	pprof        string
 	corsOrigins  []string
 	aliases      []string
 	instructions string
@@ -55,8 +59,11 @@ one kills.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:8087", "`HOST:PORT` to listen on")
 	flags.StringSliceVar(&f.apiKeys, "api-key", nil, "`key` that clients must send; others on this machine can read it in the list of processes, so prefer the file or the variable")
-	flags.StringVar(&f.apiKeyFile, "api-key-file", "", "`file` of keys, one a line; # begins a comment")
+	flags.StringVar(&f.apiKeyFile, "api-key-file", "", "`file` of keys, one a line; # begins a comment; read again when it changes and at SIGHUP")
 	flags.BoolVar(&f.allowNoKey, "allow-unauthenticated-network", false, "listen on other than loopback addresses although no key is set")
+	flags.StringVar(&f.tlsCert, "tls-cert", "", "PEM `file` of the certificate and its chain, to serve HTTPS; read again when it changes and at SIGHUP")
+	flags.StringVar(&f.tlsKey, "tls-key", "", "PEM `file` of the certificate's private key")
+	flags.StringVar(&f.pprof, "pprof", "", "loopback `HOST:PORT` to serve profiles of this process on")
 	flags.StringSliceVar(&f.corsOrigins, "cors-origin", nil, "web `origin` whose pages may call the server, or *")
 	flags.StringSliceVar(&f.aliases, "alias", nil, "further `name` the model answers to")
 	flags.StringVar(&f.instructions, "default-instructions", "", "instructions for requests that have none, a `text` or @FILE")
@@ -77,6 +84,13 @@ func (f *serveFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	cert, err := openCertificate(f.tlsCert, f.tlsKey)
+	if err != nil {
+		return err
+	}
+	if cert != nil {
+		config.TLS = cert.config()
+	}
 	listener, err := net.Listen("tcp", f.listen)
 	if err != nil {
 		return fmt.Errorf("--listen %s: %w", f.listen, err)
@@ -93,8 +107,16 @@ func (f *serveFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	if f.pprof != "" {
+		profiles, err := servePprof(f.pprof, log)
+		if err != nil {
+			return err
+		}
+		defer profiles.Close()
+	}
 	ctx, cancel := context.WithCancelCause(cmd.Context())
 	defer cancel(nil)
+	defer f.startReloading(ctx, log, s, cert)()
 	loaded := make(chan *engine.Engine, 1)
 	go func() {
 		e, err := engine.Open(ctx, options)
@@ -118,6 +140,31 @@ func (f *serveFlags) run(cmd *cobra.Command) error {
 		}
 	}
 	return err
+}
+
+// startReloading keeps the keys and the certificate as their files are. Without files a
+// hangup ends the server as usual.
+func (f *serveFlags) startReloading(ctx context.Context, log *slog.Logger, s *server.Server, cert *certificate) (stop func()) {
+	var sources []source
+	if f.apiKeyFile != "" {
+		sources = append(sources, source{"API keys", []string{f.apiKeyFile}, func() error {
+			keys, err := f.keys()
+			if err != nil {
+				return err
+			}
+			return s.SetAPIKeys(keys)
+		}})
+	}
+	if cert != nil {
+		sources = append(sources, source{"certificate", []string{f.tlsCert, f.tlsKey}, cert.load})
+	}
+	if len(sources) == 0 {
+		return func() {}
+	}
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	go reload(ctx, log, hangups, reloadInterval, sources...)
+	return func() { signal.Stop(hangups) }
 }
 
 // announce says what is served, and what is wrong with it.
@@ -169,31 +216,4 @@ func (f *serveFlags) config(stdin io.Reader, log *slog.Logger) (server.Config, e
 		c.DrainTimeout = time.Nanosecond
 	}
 	return c, nil
-}
-
-// keys gathers the keys of the flag and the file.
-func (f *serveFlags) keys() ([]string, error) {
-	keys := f.apiKeys
-	if f.apiKeyFile == "" {
-		return keys, nil
-	}
-	file, err := os.Open(f.apiKeyFile)
-	if err != nil {
-		return nil, usagef("--api-key-file: %w", err)
-	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, maxText+1))
-	if err != nil || len(data) > maxText {
-		return nil, usagef("--api-key-file %s: cannot be read, or is longer than %d bytes: %v", f.apiKeyFile, maxText, err)
-	}
-	before := len(keys)
-	for line := range strings.Lines(string(data)) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-			keys = append(keys, line)
-		}
-	}
-	if len(keys) == before {
-		return nil, usagef("--api-key-file %s holds no key", f.apiKeyFile)
-	}
-	return keys, nil
 }
