@@ -7,55 +7,64 @@ package cpu
 //	scores [keys][32]    = k q^T   from rows of keys and pairs of queries
 //	sums   [headDim][32] += v^T p  from columns of values and pairs of weights
 //
-// A weight is float32, so that it takes part as three bfloat16 numbers whose sum it is.
+// A weight is float32, so it takes part as the three bfloat16 numbers whose sum it is.
 // A lane is a query: nothing is added across lanes. The sums of a query take the keys in
-// order, in blocks of tileKeys, and do not depend on its neighbours.
+// order, in blocks of tileKeys, and do not depend on its neighbours. A chunk is some
+// queries of one head of one batch entry, and packs the keys and values of that head.
 type tileAttention fullTask
 
 const (
 	tileQueries = 32
-	chunkTiles  = 4   // of so many queries in a chunk
 	tileKeys    = 256 // keys of one step of the running softmax; pairs of tiles
 )
 
 // attendTiles runs q.full, of which the operands are set.
 func (q *queue) attendTiles(batch int) {
 	t := &q.full
-	p, heads := &t.packed, batch*t.heads
-	p.keyRow, p.valueRow = roundUp(t.headDim, stepTerms), roundUp(t.length, stepTerms)
-	p.keyNumbers, p.valueNumbers = roundUp(t.length, 16)*p.keyRow, roundUp(t.headDim, 16)*p.valueRow
-	aligned(&p.keys, heads*p.keyNumbers)
-	aligned(&p.values, heads*p.valueNumbers)
-	q.run((*tilePacking)(t), heads, 2*len(t.k))
-	q.run((*tileAttention)(t), heads*ceilDiv(t.length, chunkTiles*tileQueries), 2*t.length*len(t.q)/vectorGain)
+	q.run((*tileAttention)(t), t.cut(q.pool.helpers+1, batch, tileQueries), 2*t.length*len(t.q)/vectorGain)
 }
 
-// tilePacking packs keys and values; a chunk is one head of one batch entry.
-type tilePacking fullTask
+func (t *tileAttention) chunk(i int, s *scratch) {
+	head, begin, end := (*fullTask)(t).part(i)
+	first := (*fullTask)(t).place(head)
+	h := t.pack(first, s)
+	for ; begin < end; begin += tileQueries {
+		t.attend(first+begin*t.heads*t.headDim, min(tileQueries, end-begin), &h, s)
+	}
+}
 
-func (t *tilePacking) chunk(i int, s *scratch) {
+// tileHead is one head as rows of bfloat16, with zeros behind each size up to that of a tile.
+type tileHead struct {
+	keys     []uint16 // [length][headDim]
+	keyRow   int      // numbers
+	values   []uint16 // [headDim][length]
+	valueRow int
+}
+
+func (t *tileAttention) pack(first int, s *scratch) tileHead {
 	d, width := t.headDim, t.heads*t.headDim
-	first := i/t.heads*t.length*width + i%t.heads*d
-	p := &t.packed
-	keys, values := p.keys[i*p.keyNumbers:][:p.keyNumbers], p.values[i*p.valueNumbers:][:p.valueNumbers]
+	h := tileHead{keyRow: roundUp(d, stepTerms), valueRow: roundUp(t.length, stepTerms)}
+	size := roundUp(t.length, 16) * h.keyRow
+	packed := aligned(&s.head, size+roundUp(d, 16)*h.valueRow)
+	h.keys, h.values = packed[:size], packed[size:]
 	for j := range t.length {
-		row := keys[j*p.keyRow:][:p.keyRow]
+		row := h.keys[j*h.keyRow:][:h.keyRow]
 		s.narrow(row[:d], t.k[first+j*width:][:d])
 		clear(row[d:])
 	}
-	clear(keys[t.length*p.keyRow:])
-	clear(values[d*p.valueRow:])
+	clear(h.keys[t.length*h.keyRow:])
+	clear(h.values[d*h.valueRow:])
+	last := roundUp(t.length, 16)
 	for column := 0; column < d; column += 16 {
-		for j := 0; j < p.valueRow; j += 16 {
-			if j >= t.length {
-				for c := column; c < min(column+16, d); c++ {
-					clear(values[c*p.valueRow+j:][:16])
-				}
-				continue
-			}
-			packColumns(&values[column*p.valueRow+j], 2*p.valueRow, &t.v[first+j*width+column], 4*width, min(16, t.length-j), min(16, d-column))
+		columns := min(16, d-column)
+		for j := 0; j < t.length; j += 16 {
+			packColumns(&h.values[column*h.valueRow+j], 2*h.valueRow, &t.v[first+j*width+column], 4*width, min(16, t.length-j), columns)
+		}
+		for c := column; c < column+columns && last < h.valueRow; c++ {
+			clear(h.values[c*h.valueRow+last : (c+1)*h.valueRow])
 		}
 	}
+	return h
 }
 
 // columnSoftmax is what a step of the running softmax is told: to take the scores of
@@ -81,22 +90,11 @@ type columnStore struct {
 	rows, columns int
 }
 
-func (t *tileAttention) chunk(i int, s *scratch) {
-	parts := ceilDiv(t.length, chunkTiles*tileQueries)
-	head, begin := i/parts, i%parts*chunkTiles*tileQueries
-	for q := begin; q < min(begin+chunkTiles*tileQueries, t.length); q += tileQueries {
-		t.tile(head, q, s)
-	}
-}
-
-// tile computes up to 32 queries of a head.
-func (t *tileAttention) tile(head, begin int, s *scratch) {
+// attend computes up to 32 queries of a head, of which the first begins at base.
+func (t *tileAttention) attend(base, count int, h *tileHead, s *scratch) {
 	const term = tileKeys * tileQueries
-	p := &t.packed
 	d, width := t.headDim, t.heads*t.headDim
-	steps, rows := p.keyRow/stepTerms, roundUp(d, 16)
-	count := min(tileQueries, t.length-begin)
-	at := (head/t.heads*t.length+begin)*width + head%t.heads*d
+	steps, rows := h.keyRow/stepTerms, roundUp(d, 16)
 
 	packed := aligned(&s.packed, steps*stepTerms*tileQueries+3*term)
 	queries, weights := packed[:steps*stepTerms*tileQueries], packed[steps*stepTerms*tileQueries:]
@@ -104,7 +102,7 @@ func (t *tileAttention) tile(head, begin int, s *scratch) {
 		for half := range 2 {
 			dst := queries[(2*step+half)*16*stepTerms:][:16*stepTerms]
 			if n := min(16, count-16*half); n > 0 {
-				packPairs(&dst[0], &t.q[at+16*half*width+step*stepTerms], 4*width, n, 1, min(stepTerms, d-step*stepTerms), 64)
+				packPairs(&dst[0], &t.q[base+16*half*width+step*stepTerms], 4*width, n, 1, min(stepTerms, d-step*stepTerms), 64)
 			} else {
 				clear(dst)
 			}
@@ -124,9 +122,9 @@ func (t *tileAttention) tile(head, begin int, s *scratch) {
 		n := min(tileKeys, t.length-start)
 		keys := amxConvProduct{
 			shapes: &shapes, sums: &scores[0],
-			x: &p.keys[head*p.keyNumbers+start*p.keyRow], xRow: 2 * p.keyRow,
+			x: &h.keys[start*h.keyRow], xRow: 2 * h.keyRow,
 			w: &queries[0], wStep: 4 * 16 * stepTerms,
-			blocks: ceilDiv(n, 16), taps: 1, steps: steps, ahead: 32 * p.keyRow,
+			blocks: ceilDiv(n, 16), taps: 1, steps: steps, ahead: 32 * h.keyRow,
 		}
 		amxConv(&keys)
 		if last := n % stepTerms; last > 0 {
@@ -144,15 +142,15 @@ func (t *tileAttention) tile(head, begin int, s *scratch) {
 		softmaxColumns(&softmax)
 		values := amxConvProduct{
 			shapes: &shapes, sums: &sums[0], resume: start > 0,
-			x: &p.values[head*p.valueNumbers+start], xRow: 2 * p.valueRow,
+			x: &h.values[start], xRow: 2 * h.valueRow,
 			w: &weights[0], wStep: 4 * 16 * stepTerms, wTap: 2 * term,
-			blocks: rows / 16, taps: 3, steps: ceilDiv(n, stepTerms), ahead: 32 * p.valueRow,
+			blocks: rows / 16, taps: 3, steps: ceilDiv(n, stepTerms), ahead: 32 * h.valueRow,
 		}
 		amxConv(&values)
 	}
 	for half := 0; half < count; half += 16 {
 		store := columnStore{
-			sums: &sums[half], total: &total[half], y: &t.o[at+half*width], yRow: 4 * width,
+			sums: &sums[half], total: &total[half], y: &t.o[base+half*width], yRow: 4 * width,
 			rows: min(16, count-half), columns: d,
 		}
 		storeColumns(&store)

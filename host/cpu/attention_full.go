@@ -14,16 +14,29 @@ type fullTask struct {
 	length, heads, headDim int
 	scale                  float32
 	round                  rounding
+	shape                  [2]int // of a batch entry of k or v as a matrix
 
-	packed packedHeads
+	parts, queries int // chunks of one head, and the queries of each
 }
 
-// packedHeads are keys and values as instructions for bfloat16 want them.
-type packedHeads struct {
-	keys                     []uint16 // [batch, heads][length][headDim], zeros behind each size
-	values                   []uint16 // [batch, heads][headDim][length], likewise
-	keyRow, valueRow         int      // numbers of a row
-	keyNumbers, valueNumbers int      // of one head
+// cut makes chunks of at least block queries, few enough that it pays for each to pack the
+// keys and values of its head, and two for each worker where there are so many.
+func (t *fullTask) cut(workers, batch, block int) (chunks int) {
+	heads := batch * t.heads
+	t.queries = roundUp(ceilDiv(t.length, ceilDiv(2*workers, heads)), block)
+	t.parts = ceilDiv(t.length, t.queries)
+	return heads * t.parts
+}
+
+// part returns the head of a chunk and its queries.
+func (t *fullTask) part(i int) (head, begin, end int) {
+	begin = i % t.parts * t.queries
+	return i / t.parts, begin, min(begin+t.queries, t.length)
+}
+
+// place is where a head of one batch entry begins in q, k, v and o.
+func (t *fullTask) place(head int) int {
+	return (head/t.heads*t.length*t.heads + head%t.heads) * t.headDim
 }
 
 func (q *queue) FullAttention(out, query, key, value compute.Buffer, batch, length, heads, headDim int, scale float32) {
@@ -41,12 +54,13 @@ func (q *queue) FullAttention(out, query, key, value compute.Buffer, batch, leng
 	o.apart("o", t.o, "k", t.k)
 	o.apart("o", t.o, "v", t.v)
 	t.round = o.dtype == compute.BF16
+	t.shape = [2]int{length, heads * headDim}
 	switch {
 	case n == 0:
 	case bool(t.round) && q.pool.kernels.attendBF16 != nil:
 		q.pool.kernels.attendBF16(q, batch)
 	case q.job.scratch.panels.there():
-		q.panelAttention(batch)
+		q.attendPanels(batch)
 	default:
 		q.run(t, batch*heads*ceilDiv(length, fullQueries), 2*n*length)
 	}

@@ -9,47 +9,41 @@ package cpu
 // neither on the other queries of its chunk nor on the size of the tiles.
 
 const (
-	panelQueries = 56  // most queries of one chunk: four tiles
+	panelQueries = 56  // most queries computed together: four tiles
 	panelKeys    = 256 // keys of one step of the running softmax
 )
 
-// panelTask is one call of FullAttention with packed keys and values; a chunk is some
-// queries of one head of one batch entry.
-type panelTask struct {
-	*fullTask
-	keys, values           []float32 // panels of all heads, one head after the other
-	keyNumbers, valNumbers int       // of one head
-	queries                int       // of one chunk
-	shape                  [2]int    // of the keys of one batch entry, as a matrix
+// panelTask is one call of FullAttention; a chunk is some queries of one head of one batch
+// entry, and packs the keys and values of that head.
+type panelTask fullTask
+
+func (q *queue) attendPanels(batch int) {
+	t := &q.full
+	q.run((*panelTask)(t), t.cut(q.pool.helpers+1, batch, panelQueries), 2*t.length*len(t.q)/vectorGain)
 }
 
-func (q *queue) panelAttention(batch int) {
-	t, p := &q.full, &q.panels
-	p.fullTask = t
-	heads, parts := batch*t.heads, ceilDiv(t.length, panelQueries)
-	p.keyNumbers = roundUp(t.length, panelColumns) * t.headDim
-	p.valNumbers = t.length * roundUp(t.headDim, panelColumns)
-	p.keys, p.values = grown(&p.keys, heads*p.keyNumbers), grown(&p.values, heads*p.valNumbers)
-	p.queries = ceilDiv(t.length, parts)
-	p.shape = [2]int{t.length, t.heads * t.headDim}
-	q.run(packTask{p}, heads, 2*len(t.k))
-	q.run(p, heads*parts, 2*t.length*len(t.q)/vectorGain)
-}
-
-// packTask packs keys and values; a chunk is one head of one batch entry.
-type packTask struct{ *panelTask }
-
-// Keys become panels [length/16][headDim][16], values panels [headDim/16][length][16].
-func (t packTask) chunk(i int, s *scratch) {
-	d, width := t.headDim, t.heads*t.headDim
-	first := i / t.heads * t.length * width
-	keys := weight{shape: t.shape[:], floats: t.k[first:]}
-	for row := 0; row < t.length; row += panelColumns {
-		s.packPanel(t.keys[i*t.keyNumbers+row*d:][:panelColumns*d], &keys, row, i%t.heads*d, d)
+func (t *panelTask) chunk(i int, s *scratch) {
+	keys := grown(&s.panel, roundUp(t.length, panelColumns)*t.headDim)
+	values := grown(&s.values, t.length*roundUp(t.headDim, panelColumns))
+	head, begin, end := (*fullTask)(t).part(i)
+	first := (*fullTask)(t).place(head)
+	t.pack(first, keys, values, s)
+	for left := ceilDiv(end-begin, panelQueries); left > 0; left-- {
+		n := ceilDiv(end-begin, left)
+		t.attend(first+begin*t.heads*t.headDim, n, keys, values, s)
+		begin += n
 	}
-	values := t.values[i*t.valNumbers:][:t.valNumbers]
+}
+
+// pack makes panels [length/16][headDim][16] of keys and [headDim/16][length][16] of values.
+func (t *panelTask) pack(first int, keys, values []float32, s *scratch) {
+	d, width := t.headDim, t.heads*t.headDim
+	matrix := weight{shape: t.shape[:], floats: t.k[first:]}
+	for row := 0; row < t.length; row += panelColumns {
+		s.packPanel(keys[row*d:][:panelColumns*d], &matrix, row, 0, d)
+	}
 	for j := range t.length {
-		row := t.v[first+j*width+i%t.heads*d:][:d]
+		row := t.v[first+j*width:][:d]
 		at := j * panelColumns
 		for len(row) >= panelColumns {
 			*(*[panelColumns]float32)(values[at:]) = [panelColumns]float32(row)
@@ -61,18 +55,13 @@ func (t packTask) chunk(i int, s *scratch) {
 	}
 }
 
-func (t *panelTask) chunk(i int, s *scratch) {
-	parts := ceilDiv(t.length, t.queries)
-	head, begin := i/parts, i%parts*t.queries
-	n := min(t.queries, t.length-begin)
+// attend computes n queries of a head, of which the first begins at base.
+func (t *panelTask) attend(base, n int, keys, values []float32, s *scratch) {
 	d, width := t.headDim, t.heads*t.headDim
-	base := (head/t.heads*t.length+begin)*width + head%t.heads*d
-	keys, values := t.keys[head*t.keyNumbers:], t.values[head*t.valNumbers:]
-
 	columns := roundUp(d, panelColumns)
 	queries, sums := grown(&s.a, n*d), grown(&s.b, n*columns)
 	gather(queries, t.q[base:], n, d, width)
-	scores := grown(&s.panel, n*panelKeys)
+	scores := grown(&s.rows, n*panelKeys)
 	states := grown(&s.softmax, n)
 	for j := range states {
 		states[j] = softmaxState{top: negInf}

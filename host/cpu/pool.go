@@ -16,16 +16,18 @@ type task interface {
 type scratch struct {
 	*kernels
 
-	sums  [][4]float32 // running sums of a tile
-	panel []float32    // widened weights, or panels of them
-	rows  []float32    // running sums of some rows, for panels
-	a, b  []float32
+	sums   [][4]float32 // running sums of a tile
+	panel  []float32    // widened weights, or panels of them
+	rows   []float32    // running sums of some rows, for panels
+	a, b   []float32
+	values []float32 // panels of a head's values
 
 	last    finish
 	tile    tile
 	dot     dotProduct
 	tiles   []float32      // sums of tiles, aligned
 	packed  []uint16       // weights, aligned
+	head    []uint16       // keys and values of a head, aligned
 	softmax []softmaxState // of the queries of a chunk
 	cached  cachedTile
 	places  []int    // in a cache

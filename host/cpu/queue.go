@@ -20,7 +20,6 @@ type queue struct {
 	append    appendTask
 	cached    cachedTask
 	full      fullTask
-	panels    panelTask
 	rope      ropeTask
 	norm      normTask
 	element   elementTask
