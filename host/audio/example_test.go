@@ -68,3 +68,37 @@ func ExampleMeasure() {
 	fmt.Println(audio.Measure(left, right).Err())
 	// Output: audio: sample 2 of channel 0 is not finite, the first of 1 such samples
 }
+
+// A song is sent as FLAC while it is made, window by window, at another sample rate than
+// the vocoder's.
+func ExampleEncoder() {
+	var reply bytes.Buffer
+	e, err := audio.NewEncoder(&reply, audio.EncoderConfig{
+		Container: audio.FLAC, Channels: 2, InputRate: 44100, SampleRate: 48000,
+		Metadata: &audio.Metadata{Title: "Night train", Model: "MiniMax-Music3", Seed: 42, Software: "skald"},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for range 3 {
+		left, right := make([]float32, 15360), make([]float32, 15360)
+		if err := e.Write(left, right); err != nil {
+			log.Fatal(err)
+		}
+	}
+	if err := e.Close(); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%s, %s\n", audio.FLAC.MediaType(), reply.Bytes()[:4])
+	// Output: audio/flac, fLaC
+}
+
+func ExampleEncode() {
+	song := make([]float32, 44100)
+	for i := range song {
+		song[i] = float32(math.Sin(2 * math.Pi * 440 * float64(i) / 44100))
+	}
+	file, err := audio.Encode(audio.EncoderConfig{Container: audio.WAV, Channels: 1, InputRate: 44100, SampleRate: 8000}, song)
+	fmt.Println(len(file), err)
+	// Output: 16044 <nil>
+}

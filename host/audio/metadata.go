@@ -1,11 +1,10 @@
 package audio
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"unicode"
-
-	"github.com/go-audio/wav"
 )
 
 // Metadata says where a file comes from. Empty fields are left out.
@@ -26,43 +25,48 @@ func (m Metadata) Comment() string {
 	return strings.Join(append(parts, fmt.Sprintf("seed %d", m.Seed)), ", ")
 }
 
-// infoStrings are the entries of the INFO chunk.
-func infoStrings(m *Metadata) *wav.Metadata {
+// tags are the Vorbis comments of FLAC and Opus, and what becomes of them in ID3.
+func (m Metadata) tags() (tags [][2]string) {
+	for _, tag := range [][2]string{
+		{"TITLE", m.Title}, {"COMMENT", m.Comment()}, {"MODEL", m.Model},
+		{"SEED", fmt.Sprint(m.Seed)}, {"ENCODER", m.Software},
+	} {
+		if tag[1] = oneLine(tag[1]); tag[1] != "" {
+			tags = append(tags, tag)
+		}
+	}
+	return tags
+}
+
+// infoChunk is the LIST chunk of a WAV file, nothing without metadata.
+func infoChunk(m *Metadata) []byte {
 	if m == nil {
 		return nil
 	}
-	return &wav.Metadata{
-		Title:    infoString(m.Title),
-		Comments: infoString(m.Comment()),
-		Software: infoString(m.Software),
+	list := []byte("INFO")
+	for _, entry := range [][2]string{{"ICMT", m.Comment()}, {"INAM", m.Title}, {"ISFT", m.Software}} {
+		text := oneLine(entry[1])
+		if text == "" {
+			continue
+		}
+		text += "\x00"
+		if len(text)%2 != 0 { // chunks begin at even positions
+			text += "\x00"
+		}
+		list = append(list, entry[0]...)
+		list = binary.LittleEndian.AppendUint32(list, uint32(len(text)))
+		list = append(list, text...)
 	}
+	chunk := binary.LittleEndian.AppendUint32([]byte("LIST"), uint32(len(list)))
+	return append(chunk, list...)
 }
 
-// infoString is one line of valid UTF-8. The encoder adds a final zero but not the
-// byte that brings an odd entry to an even length, so a second zero is put here.
-func infoString(s string) string {
-	s = strings.Map(func(r rune) rune {
+// oneLine is a text as valid UTF-8 without control characters.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '
 		}
 		return r
 	}, strings.ToValidUTF8(s, "\uFFFD"))
-	if s != "" && len(s)%2 == 0 {
-		s += "\x00"
-	}
-	return s
-}
-
-// infoBytes is the size of the LIST chunk the encoder will write.
-func infoBytes(m *wav.Metadata) int64 {
-	if m == nil {
-		return 0
-	}
-	n := int64(len("LIST") + 4 + len("INFO"))
-	for _, s := range []string{m.Title, m.Comments, m.Software} {
-		if s != "" {
-			n += int64(len("INAM") + 4 + len(s) + 1)
-		}
-	}
-	return n
 }

@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-
-	goaudio "github.com/go-audio/audio"
-	"github.com/go-audio/wav"
 )
 
 // UnknownSize stands for the size of samples that are still being made.
@@ -96,47 +93,107 @@ func WriteWAV(w io.WriteSeeker, f Format, m *Metadata, channels ...[]float32) er
 	if err := checkSamples(channels); err != nil {
 		return err
 	}
-	info := infoStrings(m)
-	dataBytes := int64(len(channels[0])) * int64(f.FrameBytes())
-	header, err := wavHeader(f, dataBytes, infoBytes(info))
+	frames := len(channels[0])
+	s, err := newWAVSink(w, f, m, int64(frames))
 	if err != nil {
 		return err
 	}
+	const block = 4096 // frames
+	part := make([][]float32, len(channels))
+	for lo := 0; lo < frames; lo += block {
+		for c, x := range channels {
+			part[c] = x[lo:min(lo+block, frames)]
+		}
+		if err := s.Write(part...); err != nil {
+			return err
+		}
+	}
+	return s.Close()
+}
 
-	tag := tagPCM
-	if f.Encoding == Float32 {
-		tag = tagFloat
-	}
-	enc := wav.NewEncoder(w, f.SampleRate, 8*f.Encoding.Bytes(), f.Channels, tag)
-	enc.Metadata = info
-	// The encoder would write a header without what floats need. Finding bytes
-	// written it leaves that out, and begins with the data chunk.
-	if err := enc.AddLE(header[:len(header)-8]); err != nil {
-		return fmt.Errorf("audio: write WAV header: %w", err)
-	}
-	const chunk = 4096 // frames
-	buf := &goaudio.IntBuffer{
-		Format: &goaudio.Format{NumChannels: f.Channels, SampleRate: f.SampleRate},
-		Data:   make([]int, 0, chunk*f.Channels),
-	}
-	for lo := 0; lo == 0 || lo < len(channels[0]); lo += chunk {
-		buf.Data = buf.Data[:0]
-		for i := lo; i < min(lo+chunk, len(channels[0])); i++ {
-			for _, c := range channels {
-				buf.Data = append(buf.Data, int(encode(f.Encoding, c[i])))
-			}
-		}
-		if err := enc.Write(buf); err != nil {
-			return fmt.Errorf("audio: write WAV samples: %w", err)
+// wavSink writes a WAV file as its samples come.
+type wavSink struct {
+	pcmSink
+	format  Format
+	info    []byte         // the chunk behind the samples
+	seeker  io.WriteSeeker // pcmSink.out, when its header can be completed at the end
+	start   int64          // where in seeker the file begins
+	known   bool           // the header is right already
+	written int64          // bytes of samples
+}
+
+// newWAVSink writes the header of a file of the given number of frames, or UnknownSize.
+func newWAVSink(w io.Writer, f Format, m *Metadata, frames int64) (*wavSink, error) {
+	s := &wavSink{pcmSink: pcmSink{out: w, encoding: f.Encoding}, format: f, info: infoChunk(m), known: frames != UnknownSize}
+	if seeker, ok := w.(io.WriteSeeker); ok && !s.known {
+		// Pipes have the method too, and say only when it is called that they can't.
+		if at, err := seeker.Seek(0, io.SeekCurrent); err == nil {
+			s.seeker, s.start = seeker, at
 		}
 	}
-	if dataBytes%2 != 0 { // chunks begin at even positions
-		if err := enc.AddLE(uint8(0)); err != nil {
-			return fmt.Errorf("audio: write WAV samples: %w", err)
+	dataBytes := int64(UnknownSize)
+	if s.known {
+		if frames > math.MaxUint32 {
+			frames = math.MaxUint32 // too many in any case
+		}
+		dataBytes = frames * int64(f.FrameBytes())
+	}
+	header, err := wavHeader(f, dataBytes, int64(len(s.info)))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(header); err != nil {
+		return nil, fmt.Errorf("audio: write WAV header: %w", err)
+	}
+	return s, nil
+}
+
+func (s *wavSink) Write(channels ...[]float32) error {
+	size := s.written + int64(len(channels[0]))*int64(s.format.FrameBytes())
+	if s.seeker != nil { // a header of this size will have to be written
+		if _, err := wavHeader(s.format, size, int64(len(s.info))); err != nil {
+			return err
 		}
 	}
-	if err := enc.Close(); err != nil {
+	if err := s.pcmSink.Write(channels...); err != nil {
+		return fmt.Errorf("audio: write WAV samples: %w", err)
+	}
+	s.written = size
+	return nil
+}
+
+// Close writes what follows the samples, and the header again if it was not known. A
+// stream that has neither simply ends: whatever followed would be heard.
+func (s *wavSink) Close() error {
+	if !s.known && s.seeker == nil {
+		return nil
+	}
+	behind := s.info
+	if s.written%2 != 0 { // chunks begin at even positions
+		behind = append([]byte{0}, behind...)
+	}
+	if _, err := s.out.Write(behind); err != nil {
 		return fmt.Errorf("audio: finish WAV file: %w", err)
+	}
+	if s.known {
+		return nil
+	}
+	header, err := wavHeader(s.format, s.written, int64(len(s.info)))
+	if err != nil {
+		return err
+	}
+	end, err := s.seeker.Seek(0, io.SeekCurrent)
+	if err == nil {
+		_, err = s.seeker.Seek(s.start, io.SeekStart)
+	}
+	if err == nil {
+		_, err = s.seeker.Write(header)
+	}
+	if err == nil {
+		_, err = s.seeker.Seek(end, io.SeekStart)
+	}
+	if err != nil {
+		return fmt.Errorf("audio: complete WAV header: %w", err)
 	}
 	return nil
 }

@@ -87,7 +87,8 @@ func NewEncoder(w io.Writer, c Config) (*Encoder, error) {
 }
 
 // Write takes the next samples, one equally long slice for each channel, full scale from
-// -1 to 1. How samples are cut into calls does not change the stream.
+// -1 to 1; what lies beyond is clamped, and what is not finite is an error. How samples
+// are cut into calls does not change the stream.
 func (e *Encoder) Write(channels ...[]float32) error {
 	if e.err != nil {
 		return e.err
@@ -101,6 +102,11 @@ func (e *Encoder) Write(channels ...[]float32) error {
 	for c, x := range channels {
 		if len(x) != len(channels[0]) {
 			return fmt.Errorf("mp3: channel %d has %d samples, channel 0 has %d: expected as many", c, len(x), len(channels[0]))
+		}
+		for i, v := range x {
+			if v-v != 0 {
+				return fmt.Errorf("mp3: sample %d of channel %d is %v: expected a finite number", i, c, v)
+			}
 		}
 	}
 	block := make([][]float32, len(channels))

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -197,6 +198,20 @@ func TestStreamed(t *testing.T) {
 	t.Logf("%d signals", len(signals(t)))
 }
 
+// TestClamp writes samples far beyond full scale, which must be as those at it.
+func TestClamp(t *testing.T) {
+	x := audiotest.Noise(1, 10000, 1)
+	y := slices.Clone(x)
+	for i := 0; i < len(x); i += 100 {
+		x[i], y[i] = 1, math.MaxFloat32
+		x[i+1], y[i+1] = -1, -1.5
+	}
+	c := Config{SampleRate: 44100, Channels: 1}
+	if !bytes.Equal(encode(t, signal{"", c, [][]float32{y}}), encode(t, signal{"", c, [][]float32{x}})) {
+		t.Error("not clamped")
+	}
+}
+
 // TestBlocks cuts streams into calls at random; the bytes must not differ.
 func TestBlocks(t *testing.T) {
 	blocks := 0
@@ -316,6 +331,11 @@ func TestErrors(t *testing.T) {
 	}
 	if err := e.Write(make([]float32, 1), make([]float32, 2)); err == nil || !strings.Contains(err.Error(), "channel 1 has 2 samples") {
 		t.Errorf("channels of different lengths: %v", err)
+	}
+	for _, v := range []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))} {
+		if err := e.Write([]float32{0, 0}, []float32{0, v}); err == nil || !strings.Contains(err.Error(), "sample 1 of channel 1 is") {
+			t.Errorf("%v: error %v", v, err)
+		}
 	}
 	if err := errors.Join(e.Close(), e.Close()); err != nil {
 		t.Error(err)

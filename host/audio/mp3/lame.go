@@ -137,7 +137,7 @@ func (l *lame) tagFrame() ([]byte, error) {
 func (l *lame) put(address uint64, x []float32) {
 	l.scratch = l.scratch[:0]
 	for _, v := range x {
-		l.scratch = binary.LittleEndian.AppendUint32(l.scratch, math.Float32bits(v))
+		l.scratch = binary.LittleEndian.AppendUint32(l.scratch, math.Float32bits(min(max(v, -1), 1)))
 	}
 	if l.err == nil && !l.module.Memory().Write(uint32(address), l.scratch) {
 		l.err = fmt.Errorf("mp3: LAME's memory ends before its buffer")

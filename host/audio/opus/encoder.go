@@ -127,7 +127,8 @@ func tagsPacket(c Config) []byte {
 }
 
 // Write takes the next samples at 48 kHz, one equally long slice for each channel, full
-// scale from -1 to 1. How samples are cut into calls does not change the stream.
+// scale from -1 to 1; what lies beyond is clamped, and what is not finite is an error. How
+// samples are cut into calls does not change the stream.
 func (e *Encoder) Write(channels ...[]float32) error {
 	if e.err != nil {
 		return e.err
@@ -142,10 +143,15 @@ func (e *Encoder) Write(channels ...[]float32) error {
 		if len(x) != len(channels[0]) {
 			return fmt.Errorf("opus: channel %d has %d samples, channel 0 has %d: expected as many", c, len(x), len(channels[0]))
 		}
+		for i, v := range x {
+			if v-v != 0 {
+				return fmt.Errorf("opus: sample %d of channel %d is %v: expected a finite number", i, c, v)
+			}
+		}
 	}
 	for i := range channels[0] {
 		for _, x := range channels {
-			e.frame = append(e.frame, x[i])
+			e.frame = append(e.frame, min(max(x[i], -1), 1))
 		}
 		e.samples++
 		if len(e.frame) == frameSize*e.channels {

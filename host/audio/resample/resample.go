@@ -50,7 +50,8 @@ func New(from, to, channels int) (*Resampler, error) {
 	return r, nil
 }
 
-// Length is how many samples a stream of n becomes: n*to/from, rounded up.
+// Length is how many samples a stream of n becomes: n*to/from, rounded up. It panics if
+// that does not fit 64 bits.
 func Length(n int64, from, to int) int64 {
 	d := gcd(from, to)
 	up, down := uint64(to/d), uint64(from/d)
