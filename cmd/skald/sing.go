@@ -27,6 +27,7 @@ type singFlags struct {
 	rng, promptMode      *choice
 	output               string
 	wavFormat            *choice
+	sampleRate           int
 	trace, replay        string
 }
 
@@ -39,9 +40,10 @@ func newSing() *cobra.Command {
 --lyrics and --instructions take a text, @FILE for the contents of a file, or @-
 for standard input; a text that begins with an @ is written with two.
 
-The format follows from the suffix of --output: .wav, or .pcm for bare interleaved
-samples of 16 bits. A file of that name is replaced, but only when the song is
-complete; without --output the first free of song.wav, song-2.wav, ... is taken.
+The format follows from the suffix of --output: .wav, .flac, .mp3, .opus, or .pcm for
+bare interleaved samples of 16 bits. A file of that name is replaced, but only when
+the song is complete; without --output the first free of song.wav, song-2.wav, ...
+is taken.
 
 The same flags on the same build give the same song.`,
 		Example: `  skald sing --lyrics "[verse] [chorus]" --instructions "fast, happy piano, drums" -o song.wav
@@ -60,11 +62,12 @@ The same flags on the same build give the same song.`,
 	flags.Float64Var(&f.guidance, "guidance", 0, "guidance scale of the flow transformer, 0 to 20 (default: the checkpoint's, or 1.7)")
 	f.rng = choiceFlag(cmd, "rng", "philox", "random numbers: philox, or torch for the songs that the reference pipeline makes of a seed", "philox", "torch")
 	f.promptMode = choiceFlag(cmd, "prompt-mode", "friendly", "friendly moves text beside a section tag to its own line; reference drops it, as the reference pipeline does", "friendly", "reference")
-	flags.StringVarP(&f.output, "output", "o", "", "`file` to write, .wav or .pcm")
+	flags.StringVarP(&f.output, "output", "o", "", "`file` to write: .wav, .flac, .mp3, .opus or .pcm")
 	complete(cmd, "output", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return []string{"wav", "pcm"}, cobra.ShellCompDirectiveFilterFileExt
+		return suffixes(), cobra.ShellCompDirectiveFilterFileExt
 	})
 	f.wavFormat = choiceFlag(cmd, "wav-format", "pcm16", "samples of a .wav file", "pcm16", "pcm24", "float32")
+	flags.IntVar(&f.sampleRate, "sample-rate", 0, "samples a second in the file, 8000 to 96000 (default: the model's, 48000 for .opus)")
 	flags.StringVar(&f.trace, "trace", "", "safetensors `file` to write every stage's tensors to, see docs/numerics.md")
 	flags.StringVar(&f.replay, "replay", "", "safetensors `file` with codes and noise to use instead of drawing them, such as one that --trace wrote")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return f.run(cmd) }
@@ -79,7 +82,7 @@ func (f *singFlags) run(cmd *cobra.Command) (err error) {
 	if f.output == "" {
 		f.output = freeName("song", ".wav")
 	}
-	write, err := songWriter(f.output, f.wavFormat.value, cmd.Flags().Changed("wav-format"))
+	format, err := f.format(cmd)
 	if err != nil {
 		return err
 	}
@@ -127,7 +130,7 @@ func (f *singFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return requestFault(cause(ctx, err))
 	}
-	if err := write(out, song, e.Info()); err != nil {
+	if err := format.write(out, song, e.Info()); err != nil {
 		return fmt.Errorf("writing %s: %w", f.output, err)
 	}
 	if err := out.commit(); err != nil {

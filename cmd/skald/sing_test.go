@@ -26,16 +26,19 @@ func with(args []string, more ...string) []string { return append(args[:len(args
 // on the format alone.
 func TestSing(t *testing.T) {
 	t.Chdir(t.TempDir())
-	var sizes [4]int64
+	var sizes [7]int64
 	for i, test := range []struct {
 		file  string
 		more  []string
-		bytes int64 // of one sample
+		bytes int64 // of one sample; 0 for compressed ones
 	}{
 		{"a.wav", nil, 2},
 		{"b.wav", []string{"--wav-format", "pcm24"}, 3},
 		{"c.wav", []string{"--wav-format", "float32"}, 4},
 		{"d.pcm", nil, 2},
+		{"e.flac", nil, 0},
+		{"f.mp3", nil, 0},
+		{"g.opus", []string{"--sample-rate", "48000"}, 0},
 	} {
 		got := skald(t, with(short, with(test.more, "-o", test.file)...)...)
 		if got.code != exitOK {
@@ -65,9 +68,16 @@ func TestSing(t *testing.T) {
 		}
 	}
 	entries, err := os.ReadDir(".")
-	if err != nil || len(entries) != 4 {
-		t.Errorf("the folder holds %v, %v; want the four songs", entries, err)
+	if err != nil || len(entries) != len(sizes) {
+		t.Errorf("the folder holds %v, %v; want the songs", entries, err)
 	}
+	for i, magic := range map[int]string{0: "RIFF", 4: "fLaC", 5: "ID3", 6: "OggS"} {
+		name := string(rune('a'+i)) + map[int]string{0: ".wav", 4: ".flac", 5: ".mp3", 6: ".opus"}[i]
+		if !strings.HasPrefix(read(t, name), magic) || i > 0 && sizes[i] >= sizes[0] {
+			t.Errorf("%s begins with %.4q and has %d bytes, the .wav %d", name, read(t, name), sizes[i], sizes[0])
+		}
+	}
+	t.Logf("examined %d files", len(sizes))
 }
 
 // TestSingNames checks where songs go: a free name by default, the named file replaced.
