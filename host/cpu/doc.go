@@ -10,6 +10,12 @@
 // is stored: weights are read from the mapping in their own type, and a BF16 KV
 // cache holds bfloat16.
 //
+// # Functions
+//
+// In portable code exp, sin, tanh and silu are within 0.501 ulp. In vectors the sine
+// still is, of every finite number; silu is within 2.7 ulp, tanh within 2.55, and the
+// weights of a softmax within 0.9, those below the normal numbers being 0.
+//
 // # Levels
 //
 // The inner loops exist once in portable Go, the level "go", and in assembly for each
@@ -17,7 +23,8 @@
 // made. The assembly is written by the program in internal/asm. A queue, its tasks and
 // their chunks are the same at every level; where a level has kernels that want
 // another way through an operation, that way has a task of its own beside the
-// portable one (linear.go and linear_panels.go, conv.go and conv_panels.go).
+// portable one (linear.go and linear_panels.go, conv.go and conv_panels.go, attention_full.go and
+// attention_panels.go).
 //
 // # Sums
 //

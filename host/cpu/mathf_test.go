@@ -15,7 +15,7 @@ func ulps(got float32, want float64) float64 {
 			return 0
 		}
 		return math.Inf(1)
-	case math.IsInf(float64(got), 0):
+	case math.IsInf(float64(got), 0) || got != got:
 		return math.Inf(1)
 	}
 	_, e := math.Frexp(want)
