@@ -23,8 +23,8 @@
 // made. The assembly is written by the program in internal/asm. A queue, its tasks and
 // their chunks are the same at every level; where a level has kernels that want
 // another way through an operation, that way has a task of its own beside the
-// portable one (linear.go and linear_panels.go, conv.go and conv_panels.go, attention_full.go and
-// attention_panels.go).
+// portable one (linear.go and linear_panels.go, conv.go and conv_panels.go,
+// attention_full.go and attention_panels.go).
 //
 // # Sums
 //
