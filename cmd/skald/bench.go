@@ -53,7 +53,7 @@ same form follow on standard error; above 1, skald is faster.`,
 	f.DurationVar(&o.Budget, "budget", time.Minute, "longest time to spend on a row")
 	f.IntVar(&o.Threads, "threads", 0, "processor cores to use; 0: all that the machine or container offers")
 	f.StringVar(&device, "device", "auto", "auto, cpu, cuda or cuda:N")
-	f.StringVar(&shape, "shape", "full", "widths of the model: tiny, aligned or full")
+	f.StringVar(&shape, "shape", "full", "widths of the model: tiny, aligned, medium or full")
 	f.StringVar(&compare, "compare", "", "`file` of another program's rows to print ratios to")
 	f.BoolVar(&noRoofline, "no-roofline", false, "do not measure the machine's own rates")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

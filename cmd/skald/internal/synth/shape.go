@@ -18,7 +18,7 @@ type Shape struct {
 }
 
 // Shapes lists the known shapes, smallest first.
-func Shapes() []Shape { return []Shape{tiny(), aligned(), full()} }
+func Shapes() []Shape { return []Shape{tiny(), aligned(), medium(), full()} }
 
 // ShapeNamed returns the shape of that name.
 func ShapeNamed(name string) (Shape, error) {
@@ -91,6 +91,37 @@ func aligned() Shape {
 		},
 		textVocab: 1000,
 		shard:     2_000_000,
+	}
+}
+
+// medium has about a thirtieth of the published weights.
+func medium() Shape {
+	return Shape{
+		Name:  "medium",
+		About: "between the two, to measure speed and memory on a small machine",
+		Config: checkpoint.Config{
+			LanguageModel: checkpoint.LanguageModel{
+				VocabSize: 20_480, HiddenSize: 1536, Layers: 12, Heads: 12, KVHeads: 4, HeadDim: 128,
+				IntermediateSize: 4096, MaxPositions: 10240, RopeTheta: 1e6, RMSNormEps: 1e-6,
+				AudioEndID: 1009, AudioCFGID: 1003, AudioCodeOffset: 1014, AudioCodebookSize: 16384,
+			},
+			DepthDecoder: checkpoint.DepthDecoder{
+				HiddenSize: 1536, Layers: 4, Heads: 6, IntermediateSize: 2304, AudioVocabSize: 1024,
+				Codebooks: 8, MaxPositions: 16,
+			},
+			ConditionEncoder: conditionEncoder(1536, 512),
+			Transformer: checkpoint.Transformer{
+				InChannels: 128, ConditionDim: 512, Layers: 8, Heads: 8, HeadDim: 64, FFInnerDim: 2048,
+				RotaryDim: 32, FourierDim: 256,
+			},
+			Vocoder: checkpoint.Vocoder{
+				LatentChannels: 128, DecoderInputDim: 256, DecoderHiddenDim: 384,
+				UpsamplingRatios: []int{8, 8, 4, 2}, SamplingRate: 44100,
+			},
+			Scheduler: scheduler(),
+		},
+		textVocab: 1000,
+		shard:     500_000_000,
 	}
 }
 
