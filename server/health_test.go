@@ -132,7 +132,7 @@ func TestModels(t *testing.T) {
 		"id": "song/model", "object": "model", "owned_by": "skald", "task": "music",
 		"aliases": []any{"tts-1"}, "title": "A Model", "notice": "made by machine", "built_in": false,
 		"device": "cpu", "precision": "fp32", "sample_rate": 44100.0, "channels": 2.0, "frame_rate": 25.0,
-		"response_formats": []any{"wav", "pcm"},
+		"response_formats": []any{"wav", "flac", "mp3", "opus", "pcm"},
 		"limits": map[string]any{"min_audio_duration": 0.04, "max_audio_duration": 360.0, "max_new_tokens": 9000.0,
 			"max_prompt_tokens": 5000.0, "max_positions": 10240.0, "max_body_bytes": 1048576.0},
 		"defaults": map[string]any{"audio_duration": 60.0, "instructions": "house style", "seed": 0.0,

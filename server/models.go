@@ -16,20 +16,20 @@ type modelObject struct {
 	Created int64  `json:"created"` // when it was loaded, Unix seconds
 	OwnedBy string `json:"owned_by"`
 
-	Task       string           `json:"task"` // music
-	Aliases    []string         `json:"aliases"`
-	Title      string           `json:"title,omitempty"`
-	Notice     string           `json:"notice,omitempty"`
-	BuiltIn    bool             `json:"built_in"` // the demonstration model
-	Device     string           `json:"device"`
-	Precision  string           `json:"precision"`
-	SampleRate int              `json:"sample_rate"` // Hz
-	Channels   int              `json:"channels"`
-	FrameRate  float64          `json:"frame_rate"` // max_new_tokens a second
-	Formats    []request.Format `json:"response_formats"`
-	Limits     modelLimits      `json:"limits"`
-	Defaults   modelDefaults    `json:"defaults"`
-	Warnings   []string         `json:"warnings,omitempty"` // of loading
+	Task       string        `json:"task"` // music
+	Aliases    []string      `json:"aliases"`
+	Title      string        `json:"title,omitempty"`
+	Notice     string        `json:"notice,omitempty"`
+	BuiltIn    bool          `json:"built_in"` // the demonstration model
+	Device     string        `json:"device"`
+	Precision  string        `json:"precision"`
+	SampleRate int           `json:"sample_rate"` // Hz
+	Channels   int           `json:"channels"`
+	FrameRate  float64       `json:"frame_rate"` // max_new_tokens a second
+	Formats    []string      `json:"response_formats"`
+	Limits     modelLimits   `json:"limits"`
+	Defaults   modelDefaults `json:"defaults"`
+	Warnings   []string      `json:"warnings,omitempty"` // of loading
 }
 
 type modelLimits struct {

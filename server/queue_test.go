@@ -228,7 +228,7 @@ func TestTimeLimitsAreLifted(t *testing.T) {
 			t.Fatalf("request %d: %v", i, err)
 		}
 		n, err := io.Copy(io.Discard, resp.Body)
-		if resp.StatusCode != http.StatusOK || n != 12332 || err != nil {
+		if resp.StatusCode != http.StatusOK || n < 12332 || err != nil {
 			t.Errorf("request %d: %d, %d bytes, %v", i, resp.StatusCode, n, err)
 		}
 		time.Sleep(2 * limit)

@@ -8,8 +8,10 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"skald/host/audio"
 	"skald/host/engine"
 	"skald/server/request"
 )
@@ -31,29 +33,39 @@ type reply struct {
 	ctx     context.Context // of the request
 	speech  request.Speech
 	out     patientWriter
-	encoder *encoder
-	whole   memory        // the bytes of a reply that is sent at the end
+	encoder *audio.Encoder
+	whole   audio.Buffer  // the bytes of a reply that is sent at the end
 	pending bytes.Buffer  // the bytes of a stream that are not sent yet
 	took    time.Duration // by encoding
 	begun   bool          // the status is sent
 	broken  bool          // a write has failed
 }
 
-func newReply(w http.ResponseWriter, r *http.Request, p patience, speech request.Speech, info engine.Info) (*reply, error) {
-	a := &reply{w: w, ctx: r.Context(), speech: speech, out: patientWriter{w: w, patience: p}}
+// newReply prepares a reply; close must be called at its end.
+func (s *Server) newReply(w http.ResponseWriter, r *http.Request, speech request.Speech, info engine.Info) (*reply, error) {
+	a := &reply{w: w, ctx: r.Context(), speech: speech, out: patientWriter{w: w, patience: s.patience}}
 	var bytes io.Writer = &a.whole
 	if speech.Stream {
 		bytes = &a.pending
 	}
 	var err error
-	a.encoder, err = newEncoder(bytes, speech, info)
+	a.encoder, err = audio.NewEncoder(bytes, audio.EncoderConfig{
+		Container: speech.Container, Channels: len(engine.Song{}.Samples),
+		InputRate: info.SampleRate, SampleRate: speech.SampleRate,
+		Metadata: &audio.Metadata{
+			Title: "Song", Model: info.Name, Seed: speech.Song.Seed, Software: strings.TrimSpace("skald " + s.config.Version),
+		},
+	})
 	return a, err
 }
+
+// close releases what encoding took. What it could still encode, nobody waits for.
+func (a *reply) close() { _ = a.encoder.Close() }
 
 // take is the song's Sink.
 func (a *reply) take(samples [2][]float32) error {
 	start := time.Now()
-	err := a.encoder.write(samples)
+	err := a.encoder.Write(samples[:]...)
 	a.took += time.Since(start)
 	if err != nil || !a.speech.Stream {
 		return err
@@ -64,7 +76,7 @@ func (a *reply) take(samples [2][]float32) error {
 // end encodes what is left. It fails when nobody waits for it any more.
 func (a *reply) end() error {
 	start := time.Now()
-	err := a.encoder.close()
+	err := a.encoder.Close()
 	a.took += time.Since(start)
 	if err != nil {
 		return err
@@ -78,18 +90,18 @@ func (a *reply) finish(song *engine.Song) error {
 		return a.finishStream(song)
 	}
 	h := a.w.Header()
-	h.Set("Content-Length", strconv.Itoa(len(a.whole.data)))
+	h.Set("Content-Length", strconv.Itoa(len(a.whole.Bytes())))
 	a.setEarly(song.Warnings)
 	a.setLate(song)
 	a.begun = true
 	a.w.WriteHeader(http.StatusOK)
-	return a.write(a.whole.data)
+	return a.write(a.whole.Bytes())
 }
 
 // setEarly sets the headers of what is known before the song is made.
 func (a *reply) setEarly(warnings []string) {
 	h := a.w.Header()
-	h.Set("Content-Type", "audio/"+string(a.speech.Format))
+	h.Set("Content-Type", a.speech.Container.MediaType())
 	if a.speech.Events {
 		h.Set("Content-Type", "text/event-stream")
 	}

@@ -45,10 +45,11 @@ func (s *Server) speech(w http.ResponseWriter, r *http.Request) {
 // answer makes the song of a request and sends it.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, m singer, speech request.Speech, song *watch) (*reply, error) {
 	info := m.Info()
-	a, err := newReply(w, r, s.patience, speech, info)
+	a, err := s.newReply(w, r, speech, info)
 	if err != nil {
 		return a, err
 	}
+	defer a.close()
 	asked := speech.Song
 	asked.Progress = song.progress
 	asked.Sink = func(samples [2][]float32) error {

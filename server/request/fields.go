@@ -1,11 +1,9 @@
 package request
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
-	"skald/host/music3/prompt"
+	"skald/host/engine"
 )
 
 // kind is the JSON type a field takes.
@@ -44,8 +42,18 @@ type field struct {
 	name    string
 	aliases []string
 	kind    kind
-	// check judges a value of the right kind; nil takes every value.
+	about   string // for the documentation
+	// bounds of a number, both of them included, and its unit; nil: those of its kind.
+	bounds func(r *Rules) (lo, hi float64)
+	unit   string
+	// values of a text that has a fixed set of them.
+	values func(r *Rules) []string
+	// pattern of a text, for the documentation.
+	pattern string
+	// check judges a value before the bounds do, and instead of values.
 	check func(r *Rules, v value) *fault
+	// fallback is what an absent field means, for the documentation; nil: see about.
+	fallback func(r *Rules) any
 	// engine is the field's name in an engine.RequestError, when it differs.
 	engine string
 	// object says why an object is refused, where other servers take one.
@@ -54,23 +62,63 @@ type field struct {
 
 // fields is the contract, in the order of its documentation.
 var fields = []field{
-	{name: "model", kind: text, check: checkModel},
-	{name: "input", aliases: []string{"lyrics"}, kind: text, engine: "lyrics"},
-	{name: "instructions", aliases: []string{"description", "prompt", "caption"}, kind: text, check: checkNotBlank},
-	{name: "audio_duration", aliases: []string{"duration", "duration_seconds"}, kind: number, check: checkDuration, engine: "max_frames"},
-	{name: "max_new_tokens", kind: integer, check: checkFrames},
-	{name: "seed", kind: integer},
-	{name: "num_inference_steps", aliases: []string{"steps"}, kind: integer, check: checkSteps, engine: "steps"},
-	{name: "guidance_scale", kind: number, check: checkGuidance, engine: "guidance"},
-	{name: "response_format", kind: text, check: oneOf([]string{string(WAV), string(PCM)}, []string{"flac", "mp3", "opus"})},
-	{name: "sample_rate", kind: integer, check: checkSampleRate},
-	{name: "stream", kind: boolean},
-	{name: "stream_format", kind: text, check: oneOf([]string{"audio", "sse"}, nil)},
-	{name: "instrumental", kind: boolean},
-	{name: "prompt_mode", kind: text, check: oneOf([]string{"friendly", "reference"}, nil)},
-	{name: "voice", kind: text, check: checkVoice,
+	{name: "model", kind: text, values: (*Rules).Names, check: checkModel,
+		about:    "Name or alias of the model.",
+		fallback: func(r *Rules) any { return r.Info.Name }},
+	{name: "input", aliases: []string{"lyrics"}, kind: text, engine: "lyrics",
+		about: "The lyrics, with section tags such as [verse] and [chorus] on lines of their own. May be blank or absent when instrumental is true."},
+	{name: "instructions", aliases: []string{"description", "prompt", "caption"}, kind: text, pattern: `\S`, check: checkNotBlank,
+		about: "Style, voice and instruments. Required unless the server has a default."},
+	{name: "audio_duration", aliases: []string{"duration", "duration_seconds"}, kind: number, engine: "max_frames", unit: " seconds",
+		bounds: func(r *Rules) (lo, hi float64) {
+			return 1 / r.Info.FrameRate, float64(r.Info.MaxFrames) / r.Info.FrameRate
+		},
+		about:    "Length in seconds at most; the model may end the song earlier.",
+		fallback: func(r *Rules) any { return float64(r.Defaults.MaxFrames) / r.Info.FrameRate }},
+	{name: "max_new_tokens", kind: integer,
+		bounds: func(r *Rules) (lo, hi float64) { return 1, float64(r.Info.MaxFrames) },
+		about:  "The same bound as audio_duration, in frames."},
+	{name: "seed", kind: integer,
+		about:    "Another number gives another song, the same one the same song.",
+		fallback: func(r *Rules) any { return r.Defaults.Seed }},
+	{name: "num_inference_steps", aliases: []string{"steps"}, kind: integer, engine: "steps",
+		bounds:   func(*Rules) (lo, hi float64) { return 1, maxSteps },
+		about:    "Steps of the flow transformer: more take longer and may sound better.",
+		fallback: func(r *Rules) any { return r.Defaults.Steps }},
+	{name: "guidance_scale", kind: number, engine: "guidance",
+		bounds:   func(*Rules) (lo, hi float64) { return 0, maxGuidance },
+		about:    "How closely the flow transformer follows what was sung.",
+		fallback: func(r *Rules) any { return r.Defaults.Guidance }},
+	{name: "response_format", kind: text, values: fixed(Formats()...),
+		about:    "Encoding of the audio.",
+		fallback: func(*Rules) any { return Formats()[0] }},
+	{name: "sample_rate", kind: integer, unit: " Hz",
+		bounds:   func(*Rules) (lo, hi float64) { return minSampleRate, maxSampleRate },
+		about:    "Sample rate of the audio in Hz. Opus has 48000 alone, and mp3 the nine rates of MPEG audio up to 48000.",
+		fallback: func(r *Rules) any { return r.Info.SampleRate }},
+	{name: "stream", kind: boolean,
+		about:    "Send audio while it is made.",
+		fallback: func(*Rules) any { return false }},
+	{name: "stream_format", kind: text, values: fixed("audio", "sse"),
+		about:    "How a stream is sent: as bare audio, or as server-sent events, which need not be asked for by stream too.",
+		fallback: func(*Rules) any { return "audio" }},
+	{name: "instrumental", kind: boolean,
+		about:    "A song without words, as well as the model can.",
+		fallback: func(*Rules) any { return false }},
+	{name: "prompt_mode", kind: text, values: fixed(string(engine.Friendly), string(engine.Reference)),
+		about:    "What becomes of text beside a section tag: friendly moves it to the next line, reference drops it as the reference pipeline does.",
+		fallback: func(r *Rules) any { return r.Defaults.PromptMode }},
+	{name: "voice", kind: text, values: fixed(stockVoices...), check: checkVoice,
+		about:  "No effect: there for clients that always send one. Upper or lower case does not matter.",
 		object: "custom voices do not exist here; describe the voice in instructions"},
-	{name: "speed", kind: number, check: checkSpeed},
+	{name: "speed", kind: number, check: checkSpeed,
+		bounds:   func(*Rules) (lo, hi float64) { return 1, 1 },
+		about:    "1, and nothing else: the tempo is set in instructions.",
+		fallback: func(*Rules) any { return 1 }},
+}
+
+func fixed(values ...string) func(*Rules) []string {
+	return func(*Rules) []string { return values }
 }
 
 // refused gives the reason why a field of other servers means nothing here.
@@ -113,91 +161,4 @@ func lookup(name string) (*field, bool) {
 		}
 	}
 	return nil, false
-}
-
-func checkModel(r *Rules, v value) *fault {
-	names := r.Names()
-	if slices.Contains(names, v.text) {
-		return nil
-	}
-	return &fault{
-		code:       ModelNotFound,
-		message:    fmt.Sprintf("%s does not exist here; the served model is %q", quote(v.text), r.Info.Name),
-		suggestion: nearest(v.text, names),
-	}
-}
-
-func checkNotBlank(_ *Rules, v value) *fault {
-	if !prompt.Blank(v.text) {
-		return nil
-	}
-	return &fault{code: InvalidValue, message: "is blank; describe the style, the voice and the instruments"}
-}
-
-func checkDuration(r *Rules, v value) *fault {
-	lo, hi := 1/r.Info.FrameRate, float64(r.Info.MaxFrames)/r.Info.FrameRate
-	if v.number >= lo && v.number <= hi && r.frames(v.number) > 0 {
-		return nil
-	}
-	return &fault{code: OutOfRange, message: fmt.Sprintf("must be from %g to %g seconds", lo, hi)}
-}
-
-func checkFrames(r *Rules, v value) *fault { return integerIn(v.integer, 1, uint64(r.Info.MaxFrames)) }
-
-func checkSteps(_ *Rules, v value) *fault { return integerIn(v.integer, 1, maxSteps) }
-
-func checkGuidance(_ *Rules, v value) *fault {
-	if v.number >= 0 && v.number <= maxGuidance {
-		return nil
-	}
-	return &fault{code: OutOfRange, message: fmt.Sprintf("must be a number from 0 to %d", maxGuidance)}
-}
-
-func checkSampleRate(_ *Rules, v value) *fault {
-	return integerIn(v.integer, minSampleRate, maxSampleRate)
-}
-
-func checkVoice(_ *Rules, v value) *fault {
-	lower := strings.ToLower(v.text)
-	if slices.Contains(stockVoices, lower) {
-		return nil
-	}
-	return &fault{
-		code:       InvalidValue,
-		message:    fmt.Sprintf("%s does not exist: the model has no named voices, and the stock names (default, alloy, ...) have no effect; describe the voice in instructions", quote(v.text)),
-		suggestion: nearest(lower, stockVoices[1:]),
-	}
-}
-
-func checkSpeed(_ *Rules, v value) *fault {
-	if v.number == 1 {
-		return nil
-	}
-	return &fault{code: UnsupportedValue, message: "must be 1: the model's tempo is set in instructions"}
-}
-
-func integerIn(n, lo, hi uint64) *fault {
-	if n >= lo && n <= hi {
-		return nil
-	}
-	return &fault{code: OutOfRange, message: fmt.Sprintf("must be a whole number from %d to %d", lo, hi)}
-}
-
-// oneOf checks a string that has a fixed set of values; later are the values of the
-// contract that this version cannot serve.
-func oneOf(available, later []string) func(*Rules, value) *fault {
-	return func(_ *Rules, v value) *fault {
-		if slices.Contains(available, v.text) {
-			return nil
-		}
-		list := strings.Join(available, ", ")
-		if slices.Contains(later, v.text) {
-			return &fault{code: UnsupportedValue, message: fmt.Sprintf("%q is not available in this version; available: %s", v.text, list)}
-		}
-		return &fault{
-			code:       InvalidValue,
-			message:    fmt.Sprintf("must be one of %s; got %s", list, quote(v.text)),
-			suggestion: nearest(v.text, available),
-		}
-	}
 }

@@ -153,8 +153,8 @@ func (p *parser) member(name string, raw jsontext.Value) {
 		return // null equals absent
 	}
 	v, flaw := f.decode(raw)
-	if flaw == nil && f.check != nil {
-		if flaw = f.check(p.rules, v); flaw != nil && (f.kind == number || f.kind == integer) {
+	if flaw == nil {
+		if flaw = f.judge(p.rules, v); flaw != nil && (f.kind == number || f.kind == integer) {
 			flaw.message += "; got " + clip(string(raw))
 		}
 	}
@@ -214,7 +214,7 @@ func (f *field) decode(raw jsontext.Value) (v value, flaw *fault) {
 	switch {
 	case errors.Is(err, errFraction):
 		return v, &fault{code: InvalidType, message: "must be a whole number; got " + clip(string(raw))}
-	case errors.Is(err, errRange) && f.kind == integer && f.check == nil:
+	case errors.Is(err, errRange) && f.kind == integer && f.bounds == nil:
 		return v, &fault{code: OutOfRange, message: "must be a whole number from 0 to 18446744073709551615; got " + clip(string(raw))}
 	case errors.Is(err, errRange):
 		return v, &fault{code: OutOfRange, message: "is out of range; got " + clip(string(raw))}

@@ -12,20 +12,17 @@
 package request
 
 import (
+	"skald/host/audio"
 	"skald/host/engine"
 )
 
-// Format is the encoding of the audio in a reply.
-type Format string
-
-// The formats that can be sent.
-const (
-	WAV Format = "wav" // 44-byte header and 16-bit samples
-	PCM Format = "pcm" // 16-bit little-endian samples, left and right in turn
-)
-
-// Formats lists the formats that can be sent, the default first.
-func Formats() []Format { return []Format{WAV, PCM} }
+// Formats lists the values of response_format, the default first.
+func Formats() (names []string) {
+	for _, c := range audio.Containers() {
+		names = append(names, c.String())
+	}
+	return names
+}
 
 // Bounds of fields that do not depend on the model.
 const (
@@ -48,8 +45,8 @@ type Rules struct {
 // Speech is a request as understood.
 type Speech struct {
 	Song       engine.Request
-	Format     Format
-	SampleRate int      // Hz
+	Container  audio.Container
+	SampleRate int      // of the audio, in Hz
 	Stream     bool     // audio is sent while it is made
 	Events     bool     // of a stream: as server-sent events, not bare
 	Warnings   []string // of Rules.Check: the song will carry them

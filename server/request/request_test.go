@@ -7,12 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"skald/host/audio"
 	"skald/host/engine"
 )
 
 func TestAccepted(t *testing.T) {
 	set := func(change func(*Speech)) Speech {
-		s := Speech{Song: testRules().Defaults, Format: WAV, SampleRate: 44100}
+		s := Speech{Song: testRules().Defaults, Container: audio.WAV, SampleRate: 44100}
 		s.Song.Lyrics, s.Song.Instructions = "[verse]\nla", "folk"
 		if change != nil {
 			change(&s)
@@ -35,7 +36,11 @@ func TestAccepted(t *testing.T) {
 		{`"stream":true,"stream_format":"audio",`, set(func(s *Speech) { s.Stream = true })},
 		{`"stream":true,"stream_format":"sse",`, set(func(s *Speech) { s.Stream, s.Events = true, true })},
 		{`"stream":null,"stream_format":"sse",`, set(func(s *Speech) { s.Stream, s.Events = true, true })},
-		{`"response_format":"pcm",`, set(func(s *Speech) { s.Format = PCM })},
+		{`"response_format":"opus",`, set(func(s *Speech) { s.Container, s.SampleRate = audio.Opus, 48000 })},
+		{`"response_format":"opus","sample_rate":48000,`, set(func(s *Speech) { s.Container, s.SampleRate = audio.Opus, 48000 })},
+		{`"response_format":"mp3","sample_rate":22050,`, set(func(s *Speech) { s.Container, s.SampleRate = audio.MP3, 22050 })},
+		{`"response_format":"flac","sample_rate":44101,`, set(func(s *Speech) { s.Container, s.SampleRate = audio.FLAC, 44101 })},
+		{`"response_format":"pcm",`, set(func(s *Speech) { s.Container = audio.PCM })},
 		{`"seed":18446744073709551615,`, set(func(s *Speech) { s.Song.Seed = 1<<64 - 1 })},
 		{`"seed":9007199254740993,`, set(func(s *Speech) { s.Song.Seed = 1<<53 + 1 })},
 		{`"seed":-0,`, set(nil)},

@@ -5,20 +5,23 @@ import (
 	"fmt"
 	"math"
 
+	"skald/host/audio"
+	"skald/host/audio/opus"
 	"skald/host/engine"
 	"skald/host/music3/prompt"
 )
 
 // frames is the reference's rule for the length of a song: the whole frames that fit,
-// in float64, and no more than the model can make.
+// in float64, and no more than the model can make. The shortest duration that is allowed
+// is one frame, also where it is less by rounding.
 func (r *Rules) frames(seconds float64) int {
-	return int(min(seconds*r.Info.FrameRate, float64(r.Info.MaxFrames)))
+	return int(min(max(seconds*r.Info.FrameRate, 1), float64(r.Info.MaxFrames)))
 }
 
 // speech puts the fields together. What one field says about another is checked here,
 // and only where the fields themselves have no problem.
 func (p *parser) speech() Speech {
-	s := Speech{Song: p.rules.Defaults, Format: WAV, SampleRate: p.rules.Info.SampleRate, given: p.given}
+	s := Speech{Song: p.rules.Defaults, given: p.given}
 	song := &s.Song
 
 	p.words(song)
@@ -35,15 +38,37 @@ func (p *parser) speech() Speech {
 	if v, ok := p.given["prompt_mode"]; ok {
 		song.PromptMode = engine.PromptMode(v.value.text)
 	}
-	if v, ok := p.given["response_format"]; ok {
-		s.Format = Format(v.value.text)
-	}
-	if v, ok := p.given["sample_rate"]; ok {
-		s.SampleRate = int(v.value.integer)
-	}
+	p.sound(&s)
 	p.delivery(&s)
 	p.checkSong(&s)
 	return s
+}
+
+// sound takes the two fields that say what the audio is.
+func (p *parser) sound(s *Speech) {
+	s.Container = audio.WAV
+	format, named := p.given["response_format"]
+	if named {
+		s.Container, _ = audio.ParseContainer(format.value.text) // one of Formats
+	}
+	s.SampleRate = p.rules.Info.SampleRate
+	if s.Container == audio.Opus {
+		s.SampleRate = opus.SampleRate
+	}
+	rate, rated := p.given["sample_rate"]
+	if rated {
+		s.SampleRate = int(rate.value.integer)
+	}
+	if p.bad["response_format"] || p.bad["sample_rate"] {
+		return
+	}
+	if err := s.Container.CheckSampleRate(s.SampleRate); err != nil {
+		name := "sample_rate"
+		if rated {
+			name = rate.name
+		}
+		p.report(name, &fault{code: UnsupportedValue, message: "does not fit the response_format: " + err.Error()})
+	}
 }
 
 // delivery takes the two fields that say how audio is sent. OpenAI's clients ask for
