@@ -86,19 +86,27 @@ func (t *cachedTile) mix() {
 
 // add adds, for each number of x, its product with the 16 of the panel at that index.
 func (t *cachedTile) add(sums *[panelColumns]float32, x []float32, panel int) {
-	if t.bits == nil {
-		for k, a := range x {
-			line := (*[panelColumns]float32)(t.floats[panel+k*panelColumns:])
-			for c := range sums {
-				sums[c] += float32(a * line[c])
+	const pair = 2 * panelColumns
+	for c := 0; c < panelColumns; c += 4 {
+		s := (*[4]float32)(sums[c:])
+		s0, s1, s2, s3 := s[0], s[1], s[2], s[3]
+		if t.bits == nil {
+			for k, a := range x {
+				w := (*[4]float32)(t.floats[panel+k*panelColumns+c:])
+				s0 += float32(a * w[0])
+				s1 += float32(a * w[1])
+				s2 += float32(a * w[2])
+				s3 += float32(a * w[3])
+			}
+		} else {
+			for k, a := range x {
+				w := (*[7]uint16)(t.bits[panel+k/2*pair+2*c+k%2:])
+				s0 += float32(a * bf16Float(w[0]))
+				s1 += float32(a * bf16Float(w[2]))
+				s2 += float32(a * bf16Float(w[4]))
+				s3 += float32(a * bf16Float(w[6]))
 			}
 		}
-		return
-	}
-	for k, a := range x {
-		line := (*[2 * panelColumns]uint16)(t.bits[panel+k/2*2*panelColumns:])
-		for c := range sums {
-			sums[c] += float32(a * bf16Float(line[2*c+k%2]))
-		}
+		s[0], s[1], s[2], s[3] = s0, s1, s2, s3
 	}
 }
