@@ -53,34 +53,31 @@ func (t *linearTask) finishTile(p *product, sums []float32, row, column, rows, c
 // amxFew multiplies few rows: its speed is that of the memory W lies in. A chunk is some
 // blocks of 16 rows of W.
 type amxFew struct {
-	task  *linearTask
-	x     *pairs
-	rows  int // of W in a chunk
-	ahead int // how many chunks later a worker probably takes its next one
+	task *linearTask
+	x    *pairs
+	rows int // of W in a chunk
 }
 
 // amxFewBytes is how much of W a chunk reads at most, in some 50 microseconds.
 const amxFewBytes = 512 << 10
 
 func (f *amxFew) set(x *pairs, t *linearTask, workers int) (chunks int) {
-	f.task, f.x, f.ahead = t, x, workers
+	f.task, f.x = t, x
 	f.rows = 16 * max(1, min(amxFewBytes/(16*2*t.k), t.columns()/(16*4*workers), 4))
 	return t.cut(func(p *product) int { return ceilDiv(p.n, f.rows) })
 }
 
 func (f *amxFew) chunk(i int, s *scratch) {
 	p, part := f.task.of(i)
-	nextProduct, nextPart := f.task.of(min(i+f.ahead, f.task.tiles-1))
-	next := &nextProduct.w.bits[nextPart*f.rows*f.x.k]
 	first := part * f.rows
 	last := min(first+f.rows, p.n)
 	whole := last - (last-first)%16
 	for panel := 0; panel < f.x.panels(); panel += 2 {
 		if first < whole {
-			f.blocks(p, first, 16, (whole-first)/16, panel, next, s)
+			f.blocks(p, first, 16, (whole-first)/16, panel, s)
 		}
 		if whole < last {
-			f.blocks(p, whole, last-whole, 1, panel, next, s)
+			f.blocks(p, whole, last-whole, 1, panel, s)
 		}
 	}
 }
@@ -97,7 +94,6 @@ type amxFewProduct struct {
 	w      *uint16
 	wRow   int
 	blocks int
-	next   *uint16 // the block of W to fetch while the last one is computed
 
 	x             *uint16
 	xPanel, width int // from one panel, and one pair of k, to the next
@@ -106,14 +102,14 @@ type amxFewProduct struct {
 }
 
 // blocks computes blocks of W, of up to 16 rows from row on, with one panel or two.
-func (f *amxFew) blocks(p *product, row, rows, blocks, panel int, next *uint16, s *scratch) {
+func (f *amxFew) blocks(p *product, row, rows, blocks, panel int, s *scratch) {
 	x := f.x
 	panels := min(2, x.panels()-panel)
 	sums := aligned(&s.tiles, blocks*panels*256)
 	var shapes tileShapes
 	m := amxFewProduct{
 		shapes: &shapes, sums: &sums[0],
-		w: &p.w.bits[row*x.k], wRow: 2 * x.k, blocks: blocks, next: next,
+		w: &p.w.bits[row*x.k], wRow: 2 * x.k, blocks: blocks,
 		x: x.at(panel, 0), xPanel: 2 * x.size, width: 4 * x.width,
 		steps: x.steps,
 	}

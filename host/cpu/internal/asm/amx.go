@@ -14,7 +14,8 @@ func amx() *file {
 	return f
 }
 
-// amxFew makes the product that reads W once, as it lies in memory.
+// amxFew makes the product that reads W once, as it lies in memory. Its 16 streams come as
+// fast as they can without being asked for earlier.
 func amxFew(f *file, panels int) {
 	name := fmt.Sprintf("amxFew%d", panels)
 	fn := f.function(name, "(p *amxFewProduct)", fmt.Sprintf("%s computes p with %d panels of x.", name, panels))
@@ -28,8 +29,7 @@ func amxFew(f *file, panels int) {
 	scratch := get("shapes")
 	fn.ldtilecfg(at(scratch, 0))
 	sums, w, wRow, width, blocks := get("sums"), get("w"), get("wRow"), get("width"), get("blocks")
-	row, ahead, x, steps, wRow3 := fn.general(), fn.general(), fn.general(), fn.general(), fn.general()
-	fn.op("LEAQ", indexed(wRow, wRow, 2, 0), wRow3)
+	row, x, steps := fn.general(), fn.general(), fn.general()
 	const rows, lastRows tile = 4, 5
 	result, pairs, lastPairs := []tile{0, 1}[:panels], []tile{6, 2}[:panels], []tile{7, 3}[:panels]
 	multiply := func(rows tile, pairs []tile) {
@@ -50,31 +50,12 @@ func amxFew(f *file, panels int) {
 		}
 		fn.op("MOVQ", w, row)
 		fn.op("MOVQ", argument("x"), x)
-		fn.comment("distance to the block to fetch: the next one, or what comes after the last")
-		again := label("again")
-		fn.op("MOVQ", wRow, ahead)
-		fn.op("SHLQ", 4, ahead)
-		fn.op("CMPQ", blocks, 1)
-		fn.op("JNE", again)
-		fn.op("MOVQ", argument("next"), ahead)
-		fn.op("SUBQ", w, ahead)
-		fn.mark(again)
 		rest, store := label("rest"), label("store")
 		fn.op("MOVQ", argument("steps"), steps)
 		fn.op("TESTQ", steps, steps)
 		fn.op("JZ", rest)
 		fn.times("step", steps, 1, func() {
 			multiply(rows, pairs)
-			fn.op("LEAQ", indexed(row, ahead, 1, 0), scratch)
-			for i := range 4 {
-				fn.op("PREFETCHT0", at(scratch, 0))
-				fn.op("PREFETCHT0", indexed(scratch, wRow, 1, 0))
-				fn.op("PREFETCHT0", indexed(scratch, wRow, 2, 0))
-				fn.op("PREFETCHT0", indexed(scratch, wRow3, 1, 0))
-				if i < 3 {
-					fn.op("LEAQ", indexed(scratch, wRow, 4, 0), scratch)
-				}
-			}
 			fn.op("ADDQ", 64, row)
 			fn.op("MOVQ", width, scratch)
 			fn.op("SHLQ", 4, scratch)
@@ -132,20 +113,11 @@ func amxStrip(f *file) {
 		fn.op("ADDQ", xPanel, x)
 		fn.op("MOVQ", argument("steps"), steps)
 		fn.times("step", steps, 1, func() {
-			fetch := func(from, to int) { // pairs of the next block
-				for i := from; i < to; i++ {
-					fn.op("PREFETCHT0", indexed(pair, xPanel, 1, 64*i))
-				}
-			}
 			fn.tileloadd(indexed(pair, line, 1, 0), pairs)
-			fetch(0, 4)
 			fn.tileloadd(indexed(row, line, 1, 0), rows)
 			fn.tdpbf16ps(upper, rows, pairs)
-			fetch(4, 8)
 			fn.tileloadd(indexed(row, line, 1, 1024), rows)
-			fetch(8, 12)
 			fn.tdpbf16ps(lower, rows, pairs)
-			fetch(12, 16)
 			fn.op("PREFETCHT1", at(next, 0))
 			fn.op("PREFETCHT1", indexed(next, nextRow, 1, 0))
 			fn.op("ADDQ", 64, next)

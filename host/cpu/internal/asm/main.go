@@ -30,6 +30,7 @@ func files() []*file {
 		amx(),
 		dots(),
 		peaks(),
+		peaksBF16(),
 	}
 }
 

@@ -1,3 +1,3 @@
-// Package peak has loops of nothing but arithmetic in registers, so that a benchmark can
-// say what share of the cores' speed it reaches.
+// Package peak has loops of nothing but arithmetic in registers, or nothing but reading,
+// so that a benchmark can say what share of the machine's speed it reaches.
 package peak

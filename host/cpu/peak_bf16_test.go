@@ -1,0 +1,103 @@
+//go:build linux
+
+package cpu_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"skald/host/compute"
+	"skald/host/cpu"
+	"skald/host/cpu/internal/peak"
+)
+
+// bits loads a matrix of bfloat16 numbers between 1 and 2; time does not depend on values.
+func (b bench) bits(n, k int) (compute.Weight, []byte) {
+	data := make([]byte, 2*n*k)
+	for i := range data {
+		data[i] = [2]byte{byte(i * 5 >> 3), 0x3f}[i%2] | byte(i%2*0x80)>>1
+	}
+	w, err := b.device.Load(compute.Tensor{Name: "w", DType: compute.BF16, Shape: []int{n, k}, Data: data}, compute.UseLinear, compute.BF16)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return w, data
+}
+
+// BenchmarkFewRowsBF16 multiplies a few rows with matrices that are in memory, not in a
+// cache, and compares with nothing but reading others of them.
+func BenchmarkFewRowsBF16(b *testing.B) {
+	const n, k, matrices = 12288, 4096, 11
+	s := newBench(b, cpu.Options{})
+	if !strings.Contains(s.device.Info().Detail, "avx512") && !strings.Contains(s.device.Info().Detail, "amx") {
+		b.Skip("NOT EXAMINED: no AVX-512 to read with")
+	}
+	threads := s.device.Info().Threads
+	var ring []compute.Weight
+	var data [][]byte
+	for range matrices {
+		w, bytes := s.bits(n, k)
+		ring, data = append(ring, w), append(data, bytes)
+	}
+	read := func(p []byte) float64 {
+		var all sync.WaitGroup
+		for i := range threads {
+			all.Go(func() { peak.Read(p[len(p)/threads*i:len(p)/threads*(i+1)], 2*k) })
+		}
+		all.Wait()
+		return float64(len(p))
+	}
+	for _, rows := range []int{1, 2, 4, 8, 16, 32, 64} {
+		b.Run(fmt.Sprint("rows=", rows), func(b *testing.B) {
+			x, y := s.buffer(compute.BF16, rows*k), s.buffer(compute.BF16, rows*n)
+			var rates, shares []float64
+			for i := 0; b.Loop(); i++ {
+				bound := rateOf(func() float64 { return read(data[(i+matrices/2)%matrices]) })
+				rate := rateOf(func() float64 {
+					s.queue.Linear(x, rows, compute.Linear{Y: y, W: ring[i%matrices]})
+					return float64(len(data[0]))
+				})
+				rates, shares = append(rates, rate), append(shares, rate/bound)
+			}
+			slices.Sort(rates)
+			slices.Sort(shares)
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(rates[len(rates)/2]/1e9, "GB/s")
+			b.ReportMetric(shares[len(shares)/2], "of-reading")
+		})
+	}
+}
+
+// BenchmarkManyRowsBF16 has the sizes of the flow transformer, two windows at once.
+func BenchmarkManyRowsBF16(b *testing.B) {
+	for _, c := range []struct{ rows, n, k int }{{1380, 16384, 2048}, {1380, 2048, 2048}, {1380, 2048, 8192}, {100, 4096, 4096}} {
+		b.Run(fmt.Sprintf("%dx%dx%d", c.rows, c.n, c.k), func(b *testing.B) {
+			s := newBench(b, cpu.Options{})
+			w, _ := s.bits(c.n, c.k)
+			x, y := s.buffer(compute.BF16, c.rows*c.k), s.buffer(compute.BF16, c.rows*c.n)
+			run := func() float64 {
+				s.queue.Linear(x, c.rows, compute.Linear{Y: y, W: w})
+				return 2 * float64(c.rows) * float64(c.n) * float64(c.k)
+			}
+			run()
+			var rates, shares []float64
+			for b.Loop() {
+				rate := rateOf(run)
+				rates = append(rates, rate)
+				if strings.Contains(s.device.Info().Detail, "amx") {
+					shares = append(shares, rate/rateOf(func() float64 { return peak.Tiles(20_000) }))
+				}
+			}
+			slices.Sort(rates)
+			slices.Sort(shares)
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(rates[len(rates)/2]/1e9, "GFLOP/s")
+			if len(shares) > 0 {
+				b.ReportMetric(shares[len(shares)/2], "of-peak")
+			}
+		})
+	}
+}
