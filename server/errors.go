@@ -27,6 +27,11 @@ type apiError struct {
 	Problems []request.Problem `json:"problems"` // never nil, so that clients see a list
 }
 
+// errorReply is the body of such an answer.
+type errorReply struct {
+	Error *apiError `json:"error"`
+}
+
 func newError(status int, kind, code, message string) *apiError {
 	return &apiError{status: status, Type: kind, Code: code, Message: message, Problems: []request.Problem{}}
 }
@@ -119,7 +124,7 @@ func (s *Server) writeError(w http.ResponseWriter, e *apiError) {
 	if e.noRetry {
 		h.Set("X-Should-Retry", "false") // OpenAI's clients try every 500 again
 	}
-	writeJSON(w, e.status, map[string]*apiError{"error": e})
+	writeJSON(w, e.status, errorReply{e})
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {

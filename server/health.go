@@ -5,13 +5,15 @@ import (
 	"net/http"
 )
 
+// health is the answer of /healthz.
+type health struct {
+	Status  string `json:"status"` // ok, stalled
+	Message string `json:"message,omitempty"`
+}
+
 // healthz answers 200 while the process is worth keeping: also during loading, and not
 // when songs have stopped making progress.
 func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
-	type health struct {
-		Status  string `json:"status"` // ok, stalled
-		Message string `json:"message,omitempty"`
-	}
 	if since, stalled := s.stalled(); stalled {
 		writeJSON(w, http.StatusServiceUnavailable, health{"stalled",
 			fmt.Sprintf("there are songs and there has been no progress for %.0f s", since.Seconds())})

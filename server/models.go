@@ -50,6 +50,11 @@ type modelDefaults struct {
 	PromptMode    string  `json:"prompt_mode"`
 }
 
+type modelList struct {
+	Object string        `json:"object"` // list
+	Data   []modelObject `json:"data"`
+}
+
 // rules are what a request to the model is judged by.
 func (s *Server) rules(m singer) request.Rules {
 	r := request.Rules{Info: m.Info(), Aliases: s.config.Aliases, Defaults: m.Defaults(), Check: m.Check}
@@ -99,11 +104,7 @@ func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 		s.writeError(w, refusal)
 		return
 	}
-	type list struct {
-		Object string        `json:"object"`
-		Data   []modelObject `json:"data"`
-	}
-	writeJSON(w, http.StatusOK, list{"list", []modelObject{s.describe(m)}})
+	writeJSON(w, http.StatusOK, modelList{"list", []modelObject{s.describe(m)}})
 }
 
 // model describes the model of a name or an alias.

@@ -151,6 +151,7 @@ func (s *Server) routes(cors gin.HandlerFunc) http.Handler {
 	r.Match(reading, "/healthz", gin.WrapF(s.healthz))
 	r.Match(reading, "/readyz", gin.WrapF(s.readyz))
 
+	r.Match(reading, "/openapi.json", gin.WrapF(s.openAPI))
 	r.Match(reading, "/metrics", s.requireKey, gin.WrapH(s.metrics.handler()))
 
 	v1 := r.Group("/v1", s.requireKey)

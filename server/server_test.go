@@ -178,7 +178,7 @@ func post(s *Server, body string, header ...string) *httptest.ResponseRecorder {
 	return do(s, http.MethodPost, "/v1/audio/speech", body, append([]string{"Content-Type", "application/json"}, header...)...)
 }
 
-type errorReply struct {
+type errorObject struct {
 	Error struct {
 		Message  string  `json:"message"`
 		Type     string  `json:"type"`
@@ -194,9 +194,9 @@ type errorReply struct {
 }
 
 // decodeError checks that a reply is a whole error object, and returns it.
-func decodeError(t *testing.T, r io.Reader, header http.Header) errorReply {
+func decodeError(t *testing.T, r io.Reader, header http.Header) errorObject {
 	t.Helper()
-	var e errorReply
+	var e errorObject
 	dec := json.NewDecoder(r)
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&e); err != nil {
@@ -217,7 +217,7 @@ func decodeError(t *testing.T, r io.Reader, header http.Header) errorReply {
 }
 
 // wantError checks status and code of a refusal.
-func wantError(t *testing.T, w *httptest.ResponseRecorder, status int, code string) errorReply {
+func wantError(t *testing.T, w *httptest.ResponseRecorder, status int, code string) errorObject {
 	t.Helper()
 	e := decodeError(t, w.Body, w.Header())
 	if w.Code != status || e.Error.Code != code {

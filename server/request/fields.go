@@ -60,6 +60,9 @@ type field struct {
 	object string
 }
 
+// notBlank is the pattern of a text that says something.
+const notBlank = `\S`
+
 // fields is the contract, in the order of its documentation.
 var fields = []field{
 	{name: "model", kind: text, values: (*Rules).Names, check: checkModel,
@@ -67,7 +70,7 @@ var fields = []field{
 		fallback: func(r *Rules) any { return r.Info.Name }},
 	{name: "input", aliases: []string{"lyrics"}, kind: text, engine: "lyrics",
 		about: "The lyrics, with section tags such as [verse] and [chorus] on lines of their own. May be blank or absent when instrumental is true."},
-	{name: "instructions", aliases: []string{"description", "prompt", "caption"}, kind: text, pattern: `\S`, check: checkNotBlank,
+	{name: "instructions", aliases: []string{"description", "prompt", "caption"}, kind: text, pattern: notBlank, check: checkNotBlank,
 		about: "Style, voice and instruments. Required unless the server has a default."},
 	{name: "audio_duration", aliases: []string{"duration", "duration_seconds"}, kind: number, engine: "max_frames", unit: " seconds",
 		bounds: func(r *Rules) (lo, hi float64) {

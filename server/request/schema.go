@@ -37,7 +37,7 @@ func present(name string) (ways []any) {
 	for _, n := range append([]string{f.name}, f.aliases...) {
 		ways = append(ways, map[string]any{
 			"required":   []string{n},
-			"properties": map[string]any{n: map[string]any{"type": "string"}},
+			"properties": map[string]any{n: map[string]any{"type": "string", "pattern": notBlank}},
 		})
 	}
 	return ways
