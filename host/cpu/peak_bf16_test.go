@@ -71,6 +71,28 @@ func BenchmarkFewRowsBF16(b *testing.B) {
 	}
 }
 
+// ofTiles reports the arithmetic rate of f, which does flop operations, and at level amx
+// what part that is of the rate of tiles; see share.
+func (b bench) ofTiles(flop float64, f func()) {
+	f()
+	tiles := strings.Contains(b.device.Info().Detail, "amx")
+	var rates, shares []float64
+	for b.Loop() {
+		rate := rateOf(func() float64 { f(); return flop })
+		rates = append(rates, rate)
+		if tiles {
+			shares = append(shares, rate/rateOf(func() float64 { return peak.Tiles(20_000) }))
+		}
+	}
+	slices.Sort(rates)
+	slices.Sort(shares)
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(rates[len(rates)/2]/1e9, "GFLOP/s")
+	if tiles {
+		b.ReportMetric(shares[len(shares)/2], "of-peak")
+	}
+}
+
 // BenchmarkManyRowsBF16 has the sizes of the flow transformer, two windows at once.
 func BenchmarkManyRowsBF16(b *testing.B) {
 	for _, c := range []struct{ rows, n, k int }{{1380, 16384, 2048}, {1380, 2048, 2048}, {1380, 2048, 8192}, {100, 4096, 4096}} {
@@ -78,26 +100,29 @@ func BenchmarkManyRowsBF16(b *testing.B) {
 			s := newBench(b, cpu.Options{})
 			w, _ := s.bits(c.n, c.k)
 			x, y := s.buffer(compute.BF16, c.rows*c.k), s.buffer(compute.BF16, c.rows*c.n)
-			run := func() float64 {
-				s.queue.Linear(x, c.rows, compute.Linear{Y: y, W: w})
-				return 2 * float64(c.rows) * float64(c.n) * float64(c.k)
-			}
-			run()
-			var rates, shares []float64
-			for b.Loop() {
-				rate := rateOf(run)
-				rates = append(rates, rate)
-				if strings.Contains(s.device.Info().Detail, "amx") {
-					shares = append(shares, rate/rateOf(func() float64 { return peak.Tiles(20_000) }))
-				}
-			}
-			slices.Sort(rates)
-			slices.Sort(shares)
-			b.ReportMetric(0, "ns/op")
-			b.ReportMetric(rates[len(rates)/2]/1e9, "GFLOP/s")
-			if len(shares) > 0 {
-				b.ReportMetric(shares[len(shares)/2], "of-peak")
-			}
+			s.ofTiles(2*float64(c.rows)*float64(c.n)*float64(c.k), func() { s.queue.Linear(x, c.rows, compute.Linear{Y: y, W: w}) })
+		})
+	}
+}
+
+// BenchmarkConvBF16 has the sizes of a vocoder's stages.
+func BenchmarkConvBF16(b *testing.B) {
+	for _, c := range []struct{ channels, length, dilation int }{{1536, 690, 1}, {768, 5520, 9}, {384, 11040, 3}, {192, 22080, 1}, {96, 44160, 9}} {
+		b.Run(fmt.Sprintf("C=%d/T=%d/k=7/d=%d", c.channels, c.length, c.dilation), func(b *testing.B) {
+			s := newBench(b, cpu.Options{})
+			n := c.length * c.channels
+			x, y := s.buffer(compute.BF16, n), s.buffer(compute.BF16, n)
+			conv := compute.Conv{Batch: 1, Length: c.length, W: s.weight(compute.UseConv, compute.BF16, c.channels, c.channels, 7), Dilation: c.dilation, Pad: 3 * c.dilation}
+			s.ofTiles(2*7*float64(n)*float64(c.channels), func() { s.queue.Conv1D(y, x, conv) })
+		})
+	}
+	for _, c := range []struct{ in, out, length, stride int }{{1536, 768, 690, 8}, {384, 192, 11040, 4}, {192, 96, 44160, 2}} {
+		b.Run(fmt.Sprintf("in=%d/out=%d/T=%d/s=%d", c.in, c.out, c.length, c.stride), func(b *testing.B) {
+			s := newBench(b, cpu.Options{})
+			n := c.length * c.stride * c.out
+			x, y := s.buffer(compute.BF16, c.length*c.in), s.buffer(compute.BF16, n)
+			conv := compute.Conv{Batch: 1, Length: c.length, W: s.weight(compute.UseConvTranspose, compute.BF16, c.in, c.out, 2*c.stride), Stride: c.stride, Pad: c.stride / 2}
+			s.ofTiles(2*2*float64(n)*float64(c.in), func() { s.queue.ConvTranspose1D(y, x, conv) })
 		})
 	}
 }
