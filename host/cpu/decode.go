@@ -3,6 +3,7 @@ package cpu
 import (
 	"encoding/binary"
 	"math"
+	"unsafe"
 
 	"skald/host/compute"
 )
@@ -12,6 +13,10 @@ func decode(dst []float32, src []byte, d compute.DType) {
 	le := binary.LittleEndian
 	switch d {
 	case compute.F32:
+		if littleEndian() {
+			copy(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(dst))), 4*len(dst)), src)
+			return
+		}
 		for i := range dst {
 			dst[i] = math.Float32frombits(le.Uint32(src[4*i:]))
 		}

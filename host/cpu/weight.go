@@ -68,7 +68,7 @@ func loadWeight(t compute.Tensor, use compute.Use, as compute.DType, k *kernels)
 			w.private = int64(2 * n)
 		}
 	case as == compute.BF16:
-		w.bits = roundedBits(t, n)
+		w.bits = roundedBits(t, n, k)
 		w.private = int64(2 * n)
 	default:
 		w.floats = values(t, n, as)
@@ -149,16 +149,14 @@ func values(t compute.Tensor, n int, as compute.DType) []float32 {
 
 // roundedBits decodes the tensor piece by piece, so that no second copy of a large
 // one is ever held.
-func roundedBits(t compute.Tensor, n int) []uint16 {
+func roundedBits(t compute.Tensor, n int, k *kernels) []uint16 {
 	bits := make([]uint16, n)
 	var piece [1024]float32
 	size := t.DType.Size()
 	for i := 0; i < n; i += len(piece) {
 		part := piece[:min(len(piece), n-i)]
 		decode(part, t.Data[i*size:], t.DType)
-		for j, v := range part {
-			bits[i+j] = bf16Bits(v)
-		}
+		k.narrow(bits[i:], part)
 	}
 	return bits
 }
