@@ -56,19 +56,26 @@ func pythonWithOpenAI(t *testing.T) string {
 	if python := os.Getenv("SKALD_TEST_PYTHON"); python != "" {
 		return python
 	}
+	return filepath.Join(installFromPyPI(t, "openai=="+openAIVersion), "python")
+}
+
+// installFromPyPI installs a package into an environment of its own and returns where
+// its programs are.
+func installFromPyPI(t *testing.T, name string) (bin string) {
+	t.Helper()
 	system, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("SKIPPED: the tests with OpenAI's Python client are left out: there is no python3")
+		t.Skipf("SKIPPED: the tests with %s are left out: there is no python3", name)
 	}
 	venv := filepath.Join(t.TempDir(), "venv")
-	python := filepath.Join(venv, "bin", "python")
+	bin = filepath.Join(venv, "bin")
 	for _, args := range [][]string{
 		{system, "-m", "venv", venv},
-		{python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "openai==" + openAIVersion},
+		{filepath.Join(bin, "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", name},
 	} {
 		if out, err := exec.CommandContext(t.Context(), args[0], args[1:]...).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v\n%s", args, err, out)
 		}
 	}
-	return python
+	return bin
 }
