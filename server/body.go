@@ -18,12 +18,13 @@ const maxBodyBytes = 1 << 20
 // patience bounds how long a client may take, so that slow ones do not hold memory and
 // places in the queue for ever.
 type patience struct {
+	head  time.Duration // for the head of a request
 	body  time.Duration // for the whole body of a request
 	reply time.Duration // for reading a reply, and so much more as its size takes at rate
 	rate  int           // bytes a second; 16-bit stereo plays at 172 KiB/s
 }
 
-var defaultPatience = patience{body: 30 * time.Second, reply: 30 * time.Second, rate: 32 << 10}
+var defaultPatience = patience{head: 10 * time.Second, body: 30 * time.Second, reply: 30 * time.Second, rate: 32 << 10}
 
 // readBody takes the JSON body of a request.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *apiError) {

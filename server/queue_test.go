@@ -289,6 +289,11 @@ type running struct {
 func run(t *testing.T, c Config, m singer) *running {
 	t.Helper()
 	s, _ := newTestServer(t, c, m)
+	return s.run(t)
+}
+
+func (s *Server) run(t *testing.T) *running {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

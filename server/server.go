@@ -53,9 +53,8 @@ const (
 	defaultDrainTimeout = 30 * time.Second
 	defaultStallAfter   = 10 * time.Minute
 
-	readHeaderTimeout = 10 * time.Second
-	idleTimeout       = 2 * time.Minute
-	maxHeaderBytes    = 64 << 10
+	idleTimeout    = 2 * time.Minute
+	maxHeaderBytes = 64 << 10
 	// shutdownGrace is for the replies of songs that were ended by a shutdown.
 	shutdownGrace = 5 * time.Second
 )
@@ -192,7 +191,7 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	}
 	hs := &http.Server{
 		Handler:           s.handler,
-		ReadHeaderTimeout: readHeaderTimeout,
+		ReadHeaderTimeout: s.patience.head,
 		ReadTimeout:       s.patience.body, // of requests that are refused before their body
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
