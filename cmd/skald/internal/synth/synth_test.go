@@ -224,7 +224,7 @@ func TestRefusals(t *testing.T) {
 	if err := Write(context.Background(), filepath.Join(dir, "x"), o); err == nil || !strings.Contains(err.Error(), "f8") {
 		t.Errorf("unknown types: %v", err)
 	}
-	if _, err := ShapeNamed("huge"); err == nil || !strings.Contains(err.Error(), "tiny, aligned, full") {
+	if _, err := ShapeNamed("huge"); err == nil || !strings.Contains(err.Error(), "tiny, aligned, medium, full") {
 		t.Errorf("unknown shape: %v", err)
 	}
 }
