@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -163,6 +164,37 @@ func TestFunctionsOfLevels(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestWidthsAgree: what goes number by number has the same bits at all widths of vectors.
+func TestWidthsAgree(t *testing.T) {
+	available, _ := machineLevels()
+	if !slices.Contains(available, levelAVX512) {
+		t.Skip("NOT EXAMINED: this machine or build lacks AVX-512")
+	}
+	narrow, wide := machineKernels(levelAVX2), machineKernels(levelAVX512)
+	ones := make([]float32, 1000)
+	for i := range ones {
+		ones[i] = 1
+	}
+	for _, round := range []rounding{false, true} {
+		a, b := narrow.elements(round), wide.elements(round)
+		for name, pair := range map[string][2]func(y, x []float32){
+			"silu": {a.silu, b.silu}, "tanh": {a.tanh, b.tanh},
+			"snake": {
+				func(y, x []float32) { a.snake(y, x, ones[:len(x)], ones[:len(x)]) },
+				func(y, x []float32) { b.snake(y, x, ones[:len(x)], ones[:len(x)]) },
+			},
+		} {
+			got, want := make([]float32, 1000), make([]float32, 1000)
+			count := everyFloat(func(x []float32) {
+				pair[0](got[:len(x)], x)
+				pair[1](want[:len(x)], x)
+				sameBits(t, name, got[:len(x)], want[:len(x)])
+			})
+			t.Logf("%s, bfloat16 %v: %d numbers", name, round, count)
+		}
+	}
 }
 
 // weights is the exponential that softmax takes of scores up to 0.

@@ -78,9 +78,8 @@ type kernels struct {
 	bf16Linear func() bf16Linear        // nil where panels do it
 	packPairs  func(w *weight) []uint16 // nil where bf16Linear reads matrices as they lie
 
-	attendBF16 func(q *queue, batch int) // runs q.full, for bfloat16; nil where panels do it
-
-	convolvePairs func(q *queue, batch int) // runs q.conv, for bfloat16; nil where panels do it
+	attendBF16    func(q *queue, batch int) // runs q.full, for bfloat16; nil where panels do it
+	convolvePairs func(q *queue, batch int) // runs q.conv, likewise
 
 	f32, bf16 elements // for stores of float32 and of bfloat16
 
