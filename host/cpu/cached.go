@@ -47,7 +47,8 @@ type cachedTile struct {
 	panels    int // of mix: of the values of one block
 	panelSize int // numbers from one of them to the next
 
-	done, group int // how far the assembly is
+	//lint:ignore U1000 only the assembly uses them
+	done, group int // how far it is
 }
 
 // row returns numbers lo to hi of a row of x.

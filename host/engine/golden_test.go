@@ -297,13 +297,15 @@ func (r *recording) part(name string) (tensor, error) {
 }
 
 // seam is the sample at which window k meets window k+1: the reference drops 86 and
-// 258 latents of 512 samples.
+// 258 latents.
 func (r *recording) seam(k int) int {
 	at := 0
 	for i := 0; i <= k; i++ {
-		at += r.traced[fmt.Sprintf("window%d.wave", i)].shape[1] - 258*512
+		samples := r.traced[fmt.Sprintf("window%d.wave", i)].shape[1]
+		hop := samples / r.traced[fmt.Sprintf("window%d.latents", i)].shape[1]
+		at += samples - 258*hop
 		if i > 0 {
-			at -= 86 * 512
+			at -= 86 * hop
 		}
 	}
 	return at

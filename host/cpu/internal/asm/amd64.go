@@ -50,9 +50,6 @@ func (v vector) String() string {
 // as is the same register with another width.
 func (v vector) as(bytes int) vector { return vector{v.n, bytes} }
 
-// lanes is how many float32 it holds.
-func (v vector) lanes() int { return v.bytes / 4 }
-
 // vectors are count registers of the given width, numbered from first. A machine has
 // 16, with AVX-512 32.
 func vectors(bytes, first, count int) []vector {
