@@ -17,10 +17,12 @@ import (
 )
 
 // openBuiltIn serves the built-in model. The test closes both.
-func openBuiltIn(t *testing.T, c Config) *Server {
+func openBuiltIn(t *testing.T, c Config) *Server { return openBuiltInOn(t, c, 0) }
+
+func openBuiltInOn(t *testing.T, c Config, threads int) *Server {
 	t.Helper()
 	s, _ := newTestServer(t, c, nil)
-	e, err := engine.Open(t.Context(), engine.Options{Progress: s.SetLoading})
+	e, err := engine.Open(t.Context(), engine.Options{Threads: threads, Progress: s.SetLoading})
 	if err != nil {
 		t.Fatal(err)
 	}

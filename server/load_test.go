@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -22,7 +23,10 @@ func TestLoad(t *testing.T) {
 	if err != nil {
 		t.Skip("SKIPPED: the load test is left out; set SKALD_TEST_LOAD to a duration, such as 1m, to run it")
 	}
-	s := openBuiltIn(t, Config{})
+	// As the command does.
+	threads := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads + 4))
+	s := openBuiltInOn(t, Config{}, threads)
 	ts := httptest.NewServer(s.Handler())
 	defer ts.Close()
 	end := time.Now().Add(length)
