@@ -15,7 +15,7 @@ func (k *kernels) useElementsAVX2() {
 		turn: turnBF16AVX2, rmsScale: rmsScaleBF16AVX2, layerScale: layerScaleBF16AVX2, round: roundAVX2,
 	}
 	k.sum, k.squares, k.axpy, k.firstNotFinite = sumAVX2, squaresAVX2, axpyAVX2, firstNotFiniteAVX2
-	k.narrow, k.softmaxRow = narrowBlocks(narrowAVX2), softmaxAVX2
+	k.narrow, k.softmaxRow = narrowMost(narrowAVX2), softmaxAVX2
 	k.cachedF32 = cachedKernels{scores1F32AVX2, scores4F32AVX2, mix1F32AVX2, mix4F32AVX2}
 	k.cachedBF16 = cachedKernels{scores1BF16AVX2, scores4BF16AVX2, mix1BF16AVX2, mix4BF16AVX2}
 }
@@ -32,7 +32,7 @@ func (k *kernels) useElementsAVX512() {
 		turn: turnBF16AVX512, rmsScale: rmsScaleBF16AVX512, layerScale: layerScaleBF16AVX512, round: roundAVX512,
 	}
 	k.sum, k.squares, k.axpy, k.firstNotFinite = sumAVX512, squaresAVX512, axpyAVX512, firstNotFiniteAVX512
-	k.narrow, k.softmaxRow = narrowBlocks(narrowAVX512), softmaxAVX512
+	k.narrow, k.softmaxRow = narrowMost(narrowAVX512), softmaxAVX512
 	k.cachedF32 = cachedKernels{scores1F32AVX512, scores4F32AVX512, mix1F32AVX512, mix4F32AVX512}
 	k.cachedBF16 = cachedKernels{scores1BF16AVX512, scores4BF16AVX512, mix1BF16AVX512, mix4BF16AVX512}
 }
@@ -66,14 +66,11 @@ func snakeSteps(loop func(y, x, alpha, inverse []float32) (done int), r rounding
 	}
 }
 
-// narrowBlocks leaves what is no whole block to the portable code.
-func narrowBlocks(blocks func(dst *uint16, src *float32, blocks int)) func(dst []uint16, src []float32) {
+// narrowMost leaves to the portable code what a loop does.
+func narrowMost(loop func(dst []uint16, src []float32) (done int)) func(dst []uint16, src []float32) {
 	return func(dst []uint16, src []float32) {
 		dst = dst[:len(src)]
-		n := len(src) &^ 31
-		if n > 0 {
-			blocks(&dst[0], &src[0], n/32)
-		}
+		n := loop(dst, src)
 		narrow(dst[n:], src[n:])
 	}
 }

@@ -99,84 +99,65 @@ x_lenDone:
 	VZEROUPPER
 	RET
 
-// func narrowAVX2(dst *uint16, src *float32, blocks int)
-TEXT ·narrowAVX2(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), DX
-	MOVQ blocks+16(FP), BX
+// func narrowAVX2(dst []uint16, src []float32) (done int)
+TEXT ·narrowAVX2(SB), NOSPLIT, $0-56
+	MOVQ dst_base+0(FP), AX
+	MOVQ src_base+24(FP), DX
+	MOVQ dst_len+8(FP), CX
+	XORL BX, BX
+	SUBQ $8, CX
+	JLT dst_lenTail
 	PCALIGN $32
-block:
-	VMOVUPS (DX), Y0
-	VPSRLD $16, Y0, Y1
-	VCMPPS $3, Y0, Y0, Y2
-	VPAND constant0000000100000001<>(SB), Y1, Y1
-	VPADDD constant00007fff00007fff<>(SB), Y0, Y0
-	VPADDD Y1, Y0, Y0
-	VPOR Y2, Y0, Y0
-	VPAND constantffff0000ffff0000<>(SB), Y0, Y0
-	VPSRLD $16, Y0, Y0
-	VEXTRACTI128 $1, Y0, X1
-	VPACKUSDW X1, X0, X0
-	VMOVDQU X0, (AX)
-	VMOVUPS 32(DX), Y0
-	VPSRLD $16, Y0, Y1
-	VCMPPS $3, Y0, Y0, Y2
-	VPAND constant0000000100000001<>(SB), Y1, Y1
-	VPADDD constant00007fff00007fff<>(SB), Y0, Y0
-	VPADDD Y1, Y0, Y0
-	VPOR Y2, Y0, Y0
-	VPAND constantffff0000ffff0000<>(SB), Y0, Y0
-	VPSRLD $16, Y0, Y0
-	VEXTRACTI128 $1, Y0, X1
-	VPACKUSDW X1, X0, X0
-	VMOVDQU X0, 16(AX)
-	VMOVUPS 64(DX), Y0
-	VPSRLD $16, Y0, Y1
-	VCMPPS $3, Y0, Y0, Y2
-	VPAND constant0000000100000001<>(SB), Y1, Y1
-	VPADDD constant00007fff00007fff<>(SB), Y0, Y0
-	VPADDD Y1, Y0, Y0
-	VPOR Y2, Y0, Y0
-	VPAND constantffff0000ffff0000<>(SB), Y0, Y0
-	VPSRLD $16, Y0, Y0
-	VEXTRACTI128 $1, Y0, X1
-	VPACKUSDW X1, X0, X0
-	VMOVDQU X0, 32(AX)
-	VMOVUPS 96(DX), Y0
-	VPSRLD $16, Y0, Y1
-	VCMPPS $3, Y0, Y0, Y2
-	VPAND constant0000000100000001<>(SB), Y1, Y1
-	VPADDD constant00007fff00007fff<>(SB), Y0, Y0
-	VPADDD Y1, Y0, Y0
-	VPOR Y2, Y0, Y0
-	VPAND constantffff0000ffff0000<>(SB), Y0, Y0
-	VPSRLD $16, Y0, Y0
-	VEXTRACTI128 $1, Y0, X1
-	VPACKUSDW X1, X0, X0
-	VMOVDQU X0, 48(AX)
-	ADDQ $64, AX
-	ADDQ $128, DX
-	SUBQ $1, BX
-	JNZ block
+dst_lenLoop:
+	VMOVUPS (DX)(BX*4), Y1
+	VPSRLD $16, Y1, Y2
+	VCMPPS $3, Y1, Y1, Y3
+	VPAND constant0000000100000001<>(SB), Y2, Y2
+	VPADDD constant00007fff00007fff<>(SB), Y1, Y1
+	VPADDD Y2, Y1, Y1
+	VPOR Y3, Y1, Y1
+	VPAND constantffff0000ffff0000<>(SB), Y1, Y1
+	VPSRLD $16, Y1, Y1
+	VEXTRACTI128 $1, Y1, X2
+	VPACKUSDW X2, X1, X1
+	VMOVDQU X1, (AX)(BX*2)
+	ADDQ $8, BX
+	SUBQ $8, CX
+	JGE dst_lenLoop
+dst_lenTail:
+	ADDQ $8, CX
+	JZ dst_lenDone
+	// The lanes that are left.
+	MOVQ $0x706050403020100, SI
+	VMOVQ SI, X1
+	VPMOVZXBD X1, Y1
+	VMOVD CX, X0
+	VPBROADCASTD X0, Y0
+	VPCMPGTD Y1, Y0, Y0
+dst_lenDone:
+	MOVQ BX, done+48(FP)
 	VZEROUPPER
 	RET
 
-// func narrowAVX512(dst *uint16, src *float32, blocks int)
-TEXT ·narrowAVX512(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), DX
-	MOVQ blocks+16(FP), BX
-	MOVL $0x1, SI
-	VPBROADCASTD SI, Z0
-	MOVL $0x7fff, SI
-	VPBROADCASTD SI, Z1
-	MOVL $0xffff0000, SI
-	VPBROADCASTD SI, Z2
-	MOVL $0x7fc00000, SI
-	VPBROADCASTD SI, Z3
+// func narrowAVX512(dst []uint16, src []float32) (done int)
+TEXT ·narrowAVX512(SB), NOSPLIT, $0-56
+	MOVQ dst_base+0(FP), AX
+	MOVQ src_base+24(FP), DX
+	MOVL $0x1, BX
+	VPBROADCASTD BX, Z0
+	MOVL $0x7fff, BX
+	VPBROADCASTD BX, Z1
+	MOVL $0xffff0000, BX
+	VPBROADCASTD BX, Z2
+	MOVL $0x7fc00000, BX
+	VPBROADCASTD BX, Z3
+	MOVQ dst_len+8(FP), CX
+	XORL BX, BX
+	SUBQ $16, CX
+	JLT dst_lenTail
 	PCALIGN $32
-block:
-	VMOVUPS (DX), Z4
+dst_lenLoop:
+	VMOVUPS (DX)(BX*4), Z4
 	VPSRLD $16, Z4, Z5
 	VCMPPS $3, Z4, Z4, K2
 	VPANDD Z0, Z5, Z5
@@ -185,8 +166,19 @@ block:
 	VPANDD Z2, Z4, Z4
 	VMOVAPS Z3, K2, Z4
 	VPSRLD $16, Z4, Z4
-	VPMOVDW Z4, (AX)
-	VMOVUPS 64(DX), Z4
+	VPMOVDW Z4, (AX)(BX*2)
+	ADDQ $16, BX
+	SUBQ $16, CX
+	JGE dst_lenLoop
+dst_lenTail:
+	ADDQ $16, CX
+	JZ dst_lenDone
+	// The lanes that are left.
+	MOVL $1, SI
+	SHLL CX, SI
+	DECL SI
+	KMOVW SI, K1
+	VMOVUPS.Z (DX)(BX*4), K1, Z4
 	VPSRLD $16, Z4, Z5
 	VCMPPS $3, Z4, Z4, K2
 	VPANDD Z0, Z5, Z5
@@ -195,11 +187,10 @@ block:
 	VPANDD Z2, Z4, Z4
 	VMOVAPS Z3, K2, Z4
 	VPSRLD $16, Z4, Z4
-	VPMOVDW Z4, 32(AX)
-	ADDQ $64, AX
-	ADDQ $128, DX
-	SUBQ $1, BX
-	JNZ block
+	VPMOVDW Z4, K1, (AX)(BX*2)
+dst_lenDone:
+	MOVQ dst_len+8(FP), BX
+	MOVQ BX, done+48(FP)
 	VZEROUPPER
 	RET
 

@@ -14,12 +14,14 @@ func roundAVX2(x []float32)
 //go:noescape
 func roundAVX512(x []float32)
 
-// narrowAVX2 is narrow for blocks of 32 numbers; blocks must be positive.
+// narrowAVX2 is narrow for the first numbers: done tells how many. AVX2, which has
+// no mask for stores of 16 bits, leaves what is no whole vector.
 //
 //go:noescape
-func narrowAVX2(dst *uint16, src *float32, blocks int)
+func narrowAVX2(dst []uint16, src []float32) (done int)
 
-// narrowAVX512 is narrow for blocks of 32 numbers; blocks must be positive.
+// narrowAVX512 is narrow for the first numbers: done tells how many. AVX2, which has
+// no mask for stores of 16 bits, leaves what is no whole vector.
 //
 //go:noescape
-func narrowAVX512(dst *uint16, src *float32, blocks int)
+func narrowAVX512(dst []uint16, src []float32) (done int)

@@ -82,30 +82,35 @@ func roundings() *file {
 		})
 	})
 
-	// The stores are half as wide as the loads, for which AVX2 has no mask.
-	f.perLevel("narrow", "(dst *uint16, src *float32, blocks int)", "is narrow for blocks of 32 numbers; blocks must be positive.", func(l *lanes) {
-		dst, src, blocks := l.load("dst"), l.load("src"), l.load("blocks")
-		r := newRounder(l, true)
-		l.times("block", blocks, 1, func() {
-			for i := range 32 / l.count() {
-				v := l.vector()
-				l.op("VMOVUPS", at(src, i*l.bytes), v)
+	f.perLevel("narrow", "(dst []uint16, src []float32) (done int)",
+		"is narrow for the first numbers: done tells how many. AVX2, which has no mask for stores of 16 bits, leaves what is no whole vector.", func(l *lanes) {
+			dst, src, r := l.load("dst_base"), l.load("src_base"), newRounder(l, true)
+			l.each("dst_len", func() {
+				if l.tail && !l.wide() {
+					return
+				}
+				v, place := l.get(src), indexed(dst, l.index, 2, 0)
 				r.round(l, v)
 				l.op("VPSRLD", 16, v, v)
-				if l.wide() {
-					l.op("VPMOVDW", v, at(dst, i*l.bytes/2))
-				} else {
+				switch {
+				case l.tail:
+					l.op("VPMOVDW", v, leftMask, place)
+				case l.wide():
+					l.op("VPMOVDW", v, place)
+				default:
 					high := l.vector()
 					l.op("VEXTRACTI128", 1, v, high.as(16))
 					l.op("VPACKUSDW", high.as(16), v.as(16), v.as(16))
-					l.op("VMOVDQU", v.as(16), at(dst, i*l.bytes/2))
+					l.op("VMOVDQU", v.as(16), place)
 					l.drop(high)
 				}
 				l.drop(v)
+			})
+			done := l.index // behind the last whole vector
+			if l.wide() {
+				l.op("MOVQ", l.argument("dst_len"), done)
 			}
-			l.op("ADDQ", 64, dst)
-			l.op("ADDQ", 128, src)
+			l.op("MOVQ", done, l.argument("done"))
 		})
-	})
 	return f
 }
