@@ -79,7 +79,7 @@ func TestUsage(t *testing.T) {
 		{"sing --lyrics la --instructions pop extra", []string{`"extra"`, "too many"}},
 		{"inspect", []string{"DIR is missing", "skald inspect DIR"}},
 		{"synth", []string{"DIR is missing"}},
-		{"synth x --shape huge", []string{"--shape", "tiny, aligned, full"}},
+		{"synth x --shape huge", []string{"--shape", "tiny, aligned, medium, full"}},
 		{"serve --listen 0.0.0.0:0", []string{"without an API key", "--allow-unauthenticated-network"}},
 		{"serve --songs 0", []string{"--songs 0"}},
 		{"serve --max-queue -1", []string{"--max-queue"}},
