@@ -20,10 +20,16 @@ func amxFew2(p *amxFewProduct)
 func amxStrip(p *amxStripProduct)
 
 // finishColumns finishes up to 16 rows of up to 16 columns, whose sums are
-// [column][16 rows]. Only it knows f.around.
+// [column][16 rows]. Only it and finishTerms know f.around.
 //
 //go:noescape
 func finishColumns(f *finish)
+
+// finishTerms is finishColumns for up to 5 rows, each of which has three sums, of
+// the terms that packTerms makes.
+//
+//go:noescape
+func finishTerms(f *finish)
 
 // amxConv computes p.
 //

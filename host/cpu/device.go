@@ -98,9 +98,10 @@ func (d *device) Load(t compute.Tensor, use compute.Use, as compute.DType) (comp
 func (d *device) packMatrix(w *weight) {
 	k := &d.kernels
 	switch {
-	case k.bf16Linear != nil && w.dtype == compute.BF16:
+	case w.bits != nil && k.bf16Linear != nil && k.packPairs == nil: // multiplied as they lie
+	case w.bits != nil && k.bf16Linear != nil && w.dtype == compute.BF16:
 		inPlace := w.private == 0 // else there is a copy already
-		if k.packPairs != nil && inPlace && d.pack >= 0 && hasRoom(int64(2*len(w.bits))) {
+		if inPlace && d.pack >= 0 && hasRoom(int64(2*len(w.bits))) {
 			w.pairs = k.packPairs(w)
 			w.private += int64(2 * len(w.pairs))
 		}

@@ -23,7 +23,7 @@ const (
 	levelBF16NEON   level = "bf16neon" // and BFMMLA
 )
 
-// note says how a level multiplies bfloat16 numbers.
+// note says how a level multiplies with bfloat16 weights.
 func (l level) note() string {
 	switch l {
 	case levelGo:
@@ -31,7 +31,7 @@ func (l level) note() string {
 	case levelAVX512BF16:
 		return "bfloat16 products with VDPBF16PS"
 	case levelAMX:
-		return "bfloat16 products on tiles"
+		return "bfloat16 weights on tiles"
 	}
 	return "bfloat16 products in float32"
 }

@@ -78,8 +78,7 @@ func (q *queue) Linear(x compute.Buffer, rows int, group ...compute.Linear) {
 		work += rows * n * k
 	}
 	t.round = o.dtype == compute.BF16
-	if bool(t.round) && q.bf16 != nil && t.allBits() {
-		q.bf16.linear(q, t, work/vectorGain)
+	if q.bf16 != nil && t.allBits() && q.bf16.linear(q, t, work/vectorGain) {
 		return
 	}
 	if q.pool.kernels.panels.there() {

@@ -8,6 +8,9 @@ import "unsafe"
 // x the right one, in pairs. Every result is one sum that takes step after step in order,
 // in both of the ways there are, and so does not depend on which one computes it. The
 // instruction takes numbers below the normal ones for zero.
+//
+// Where x is float32, each number is split into three bfloat16 terms, which loses nothing.
+// Their sums are added at the end, the smaller ones first.
 type amxLinear struct {
 	x    pairs
 	few  amxFew
@@ -18,15 +21,28 @@ type amxLinear struct {
 // for the first 32 rows, and for the others from the cache of the second level.
 const amxFewRows = 64
 
-func (a *amxLinear) linear(q *queue, t *linearTask, work int) {
-	workers := q.pool.helpers + 1
-	few := t.rows <= amxFewRows && t.k%2 == 0 // a pair must not end in the next row
-	if few {
-		a.x.set(t.x, t.rows, t.k, min(t.rows, 16))
+func (a *amxLinear) linear(q *queue, t *linearTask, work int) bool {
+	if t.round {
+		a.run(q, t, 1, work)
 	} else {
-		a.x.set(t.x, t.rows, t.k, 16)
+		a.run(q, t, 3, work)
 	}
-	q.run(&a.x, a.x.panels(), t.rows*t.k)
+	return true
+}
+
+// run computes t with so many terms for each number of x.
+func (a *amxLinear) run(q *queue, t *linearTask, terms, work int) {
+	workers := q.pool.helpers + 1
+	each := 16 / terms
+	few := terms*t.rows <= amxFewRows && t.k%2 == 0 // a pair must not end in the next row
+	if few {
+		each = min(t.rows, each)
+		a.x.set(t, terms, each, terms*each)
+	} else {
+		a.x.set(t, terms, each, 16)
+	}
+	q.run(&a.x, a.x.panels(), a.x.work())
+	work *= terms
 	if few {
 		q.run(&a.few, a.few.set(&a.x, t, workers), work)
 	} else {
@@ -43,11 +59,15 @@ func (s *tileShapes) set(tile, rows, bytes int) {
 	s[16+2*tile], s[48+tile] = byte(bytes), byte(rows)
 }
 
-// finishTile stores a result whose rows are those of W.
-func (t *linearTask) finishTile(p *product, sums []float32, row, column, rows, columns int, around bool) {
-	f := t.finish(p, sums, 16, row, column, rows, columns)
+// finishTile stores the result of a panel of x and some rows of W, which are its rows.
+func (t *linearTask) finishTile(p *product, sums []float32, x *pairs, panel, column, columns int, around bool) {
+	f := t.finish(p, sums, 16, panel*x.each, column, x.height(panel), columns)
 	f.around = around && columns == 16 && p.stride%16 == 0 && uintptr(unsafe.Pointer(f.y))%64 == 0
-	finishColumns(&f)
+	if x.terms == 1 {
+		finishColumns(&f)
+	} else {
+		finishTerms(&f)
+	}
 }
 
 // amxFew multiplies few rows: its speed is that of the memory W lies in. A chunk is some
@@ -131,7 +151,7 @@ func (f *amxFew) blocks(p *product, row, rows, blocks, panel int, s *scratch) {
 	}
 	for b := range blocks {
 		for j := range panels {
-			f.task.finishTile(p, sums[(b*panels+j)*256:], (panel+j)*x.width, row+16*b, x.height(panel+j), rows, false)
+			f.task.finishTile(p, sums[(b*panels+j)*256:], x, panel+j, row+16*b, rows, false)
 		}
 	}
 }

@@ -123,9 +123,8 @@ func (m *amxMany) chunk(i int, s *scratch) {
 // finish stores the results of a strip.
 func (m *amxMany) finish(p *product, sums []float32, column, panel, panels int) {
 	for b := range panels {
-		row, rows := (panel+b)*16, m.x.height(panel+b)
 		for c := column; c < min(column+stripRows, p.n); c += 16 {
-			m.task.finishTile(p, sums[(2*b+(c-column)/16)*256:], row, c, rows, min(16, p.n-c), m.around)
+			m.task.finishTile(p, sums[(2*b+(c-column)/16)*256:], m.x, panel+b, c, min(16, p.n-c), m.around)
 		}
 	}
 }

@@ -2,11 +2,12 @@ package cpu
 
 import "unsafe"
 
-// bf16Linear computes Linear for bfloat16 numbers x and W, where there are instructions
-// that multiply such. Every queue has its own.
+// bf16Linear computes Linear for weights that are bfloat16, where there are instructions
+// that multiply such numbers. Every queue has its own.
 type bf16Linear interface {
-	// linear runs t, whose weights are all stored as bits; work is as in pool.run.
-	linear(q *queue, t *linearTask, work int)
+	// linear runs t, whose weights are all stored as bits, or returns false if it is
+	// not the one to do it. work is as in pool.run.
+	linear(q *queue, t *linearTask, work int) bool
 }
 
 // allBits tells whether all weights of t are bfloat16.

@@ -41,10 +41,18 @@ const (
 	dotPartBytes  = 448 << 10 // of x
 )
 
-func (d *dotLinear) linear(q *queue, t *linearTask, work int) {
+func (d *dotLinear) linear(q *queue, t *linearTask, work int) bool {
+	if !t.round {
+		return false // three terms would take longer than float32
+	}
+	d.run(q, t, work)
+	return true
+}
+
+func (d *dotLinear) run(q *queue, t *linearTask, work int) {
 	d.task, d.kernel = t, dotKernelFor(t.rows)
-	d.x.set(t.x, t.rows, t.k, d.kernel.rows)
-	q.run(&d.x, d.x.panels(), t.rows*t.k)
+	d.x.set(t, 1, d.kernel.rows, d.kernel.rows)
+	q.run(&d.x, d.x.panels(), d.x.work())
 	width := panelColumns * d.kernel.width
 	d.columns = width * max(1, min(dotChunkBytes/(2*t.k*width), t.columns()/(width*4*(q.pool.helpers+1)), 4))
 	d.panels = max(dotPartBytes/(2*d.x.size), 1)

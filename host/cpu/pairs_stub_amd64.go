@@ -22,6 +22,12 @@ func packPairs(dst *uint16, src *float32, stride, rows, steps, tail, width int)
 //go:noescape
 func packPairsBF16(dst *uint16, src *uint16, stride, rows, steps, tail, width int)
 
+// packTerms is packPairs for 1 to 5 rows of float32 numbers, each of which becomes
+// three rows: bfloat16 numbers whose sum it is, the rounded one first.
+//
+//go:noescape
+func packTerms(dst *uint16, src *float32, stride, rows, steps, tail, width int)
+
 // packStrip copies 1 to 32 rows of 32*(steps-1)+tail numbers, stride bytes apart:
 // for each step 32 numbers of 32 rows below each other, two tiles. Numbers that the
 // last step lacks are 0, rows that are missing are the last again.

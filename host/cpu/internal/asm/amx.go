@@ -9,7 +9,10 @@ func amx() *file {
 	amxFew(f, 1)
 	amxFew(f, 2)
 	amxStrip(f)
-	finishColumns(f)
+	finishColumns(f, "finishColumns", 1, `finishColumns finishes up to 16 rows of up to 16 columns, whose sums are
+		[column][16 rows]. Only it and finishTerms know f.around.`)
+	finishColumns(f, "finishTerms", 3, `finishTerms is finishColumns for up to 5 rows, each of which has three sums, of
+		the terms that packTerms makes.`)
 	amxConv(f)
 	return f
 }
@@ -136,10 +139,10 @@ func amxStrip(f *file) {
 	fn.op("RET")
 }
 
-// finishColumns makes the last step for the result of a tile.
-func finishColumns(f *file) {
-	fn := f.function("finishColumns", "(f *finish)",
-		`finishColumns finishes up to 16 rows of up to 16 columns, whose sums are [column][16 rows]. Only it knows f.around.`)
+// finishColumns makes the last step for the result of a tile, in which each row has as
+// many sums as terms.
+func finishColumns(f *file, name string, terms int, doc string) {
+	fn := f.function(name, "(f *finish)", doc)
 	l := &lanes{function: fn, file: f, bytes: 64}
 	args := fn.load("f")
 	get := func(name string) general {
@@ -154,6 +157,16 @@ func finishColumns(f *file) {
 	}
 	fn.release(sums)
 	fn.transpose16()
+	if terms == 3 {
+		var sums []vector
+		for i := 0; i+3 <= len(values); i += 3 {
+			first, second, third := values[i], values[i+1], values[i+2]
+			fn.op("VADDPS", third, second, second) // the smaller ones first
+			fn.op("VADDPS", second, first, first)
+			sums = append(sums, first)
+		}
+		values = sums
+	}
 	rounder := newRounder(l, true)
 	columns, start := get("columns"), label("start")
 	fn.lowBits(columns)
@@ -192,7 +205,7 @@ func finishColumns(f *file) {
 		fn.mark(place("around"))
 		fn.op("VMOVNTPS", v, at(y, 0))
 		fn.mark(place("next"))
-		if i < 15 {
+		if i < len(values)-1 {
 			fn.op("ADDQ", yRow, y)
 			fn.op("DECQ", rows)
 			fn.op("JZ", done)

@@ -5,6 +5,7 @@ func pairing() *file {
 	f := &file{name: "pairs", arch: "amd64"}
 	packPairs(f, "packPairs", "float32")
 	packPairs(f, "packPairsBF16", "uint16")
+	packTerms(f)
 	packStrip(f)
 	return f
 }
@@ -62,13 +63,60 @@ func packPairs(f *file, name, source string) {
 		Rows of src are stride bytes apart. Numbers that the last step lacks are 0. All writes are 64 bytes
 		long: behind the last row something else is overwritten, at the end 64-width bytes.`)
 	size := map[string]int{"float32": 4, "uint16": 2}[source]
-	fn.frame = 16 * 8
+	a, x := vectors(64, 0, 16), vectors(64, 16, 2)
+	fn.pairSteps(16, 32*size, func(i int, low, high memory, lowMask, highMask mask) {
+		if source == "uint16" {
+			fn.op("VMOVDQU16.Z", low, lowMask, a[i])
+			low.disp += packAhead
+			fn.op("PREFETCHT0", low)
+			return
+		}
+		fn.op("VMOVUPS.Z", low, lowMask, x[0])
+		fn.op("VMOVUPS.Z", high, highMask, x[1])
+		fn.vcvtne2ps2bf16(a[i], x[1], x[0])
+	})
+}
+
+// packTerms makes one panel of pairs of the terms of float32 numbers.
+func packTerms(f *file) {
+	fn := f.function("packTerms", "(dst *uint16, src *float32, stride, rows, steps, tail, width int)",
+		`packTerms is packPairs for 1 to 5 rows of float32 numbers, each of which becomes three rows: bfloat16 numbers
+		whose sum it is, the rounded one first.`)
+	a, x, wide := vectors(64, 0, 16), vectors(64, 16, 2), vectors(64, 18, 2)
+	fn.pairSteps(5, 128, func(i int, low, high memory, lowMask, highMask mask) {
+		fn.op("VMOVUPS.Z", low, lowMask, x[0])
+		fn.op("VMOVUPS.Z", high, highMask, x[1])
+		for t, v := range a[3*i : 3*i+3] {
+			fn.vcvtne2ps2bf16(v, x[1], x[0])
+			if t == 2 {
+				break
+			}
+			fn.comment("what is left")
+			fn.op("VEXTRACTI64X4", 1, v, wide[1].as(32))
+			for j, w := range wide {
+				half := v.as(32)
+				if j == 1 {
+					half = w.as(32)
+				}
+				fn.op("VPMOVZXWD", half, w)
+				fn.op("VPSLLD", 16, w, w)
+				fn.op("VSUBPS", w, x[j], x[j])
+			}
+		}
+	})
+}
+
+// pairSteps is what the packing of pairs has in common: load puts step after step of
+// each of some rows into Z0 to Z15, its two halves of 16 numbers are at low and high, in as
+// many lanes as the masks say. bytes is how long a step is.
+func (fn *function) pairSteps(rows, bytes int, load func(i int, low, high memory, lowMask, highMask mask)) {
+	fn.frame = rows * 8
 	place, stride, left, zero := fn.general(), fn.load("stride"), fn.load("rows"), fn.general()
 	fn.op("XORQ", place, place)
 	fn.op("XORQ", zero, zero)
-	for i := range 16 {
+	for i := range rows {
 		fn.op("MOVQ", place, local(8*i))
-		if i < 15 {
+		if i < rows-1 {
 			fn.nextRow(place, stride, left, zero)
 		}
 	}
@@ -79,7 +127,6 @@ func packPairs(f *file, name, source string) {
 	fn.lowBits(tail)
 	fn.op("KXNORD", low, low, low)
 	fn.op("KXNORD", high, high, high)
-	a, x := vectors(64, 0, 16), vectors(64, 16, 2)
 	fn.times("step", steps, 1, func() {
 		whole := label("whole")
 		fn.op("CMPQ", steps, 1)
@@ -88,23 +135,16 @@ func packPairs(f *file, name, source string) {
 		fn.op("SHRQ", 16, tail)
 		fn.op("KMOVD", tail, high)
 		fn.mark(whole)
-		for i, v := range a {
+		for i := range rows {
 			fn.op("MOVQ", local(8*i), row)
-			if source == "uint16" {
-				fn.op("VMOVDQU16.Z", indexed(src, row, 1, 0), low, v)
-				fn.op("PREFETCHT0", indexed(src, row, 1, packAhead))
-				continue
-			}
-			fn.op("VMOVUPS.Z", indexed(src, row, 1, 0), low, x[0])
-			fn.op("VMOVUPS.Z", indexed(src, row, 1, 64), high, x[1])
-			fn.vcvtne2ps2bf16(v, x[1], x[0])
+			load(i, indexed(src, row, 1, 0), indexed(src, row, 1, 64), low, high)
 		}
 		fn.transpose16()
-		for _, v := range a {
+		for _, v := range vectors(64, 0, 16) {
 			fn.op("VMOVDQU32", v, at(dst, 0))
 			fn.op("ADDQ", width, dst)
 		}
-		fn.op("ADDQ", 32*size, src)
+		fn.op("ADDQ", bytes, src)
 	})
 	fn.ret()
 }
