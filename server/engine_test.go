@@ -44,8 +44,8 @@ func TestBuiltInModel(t *testing.T) {
 		t.Fatalf("%d %s", wav.Code, wav.Body)
 	}
 	samples := decode(t, "wav", 44100, wav.Body.Bytes())
-	if len(samples) != 12288 {
-		t.Errorf("%d bytes of samples, want 12288", len(samples))
+	if len(samples) != 12288 || wav.Body.Len() != 12332 || wav.Header().Get("Content-Length") != "12332" {
+		t.Errorf("%d bytes of samples in %d, want 12288 in 12332", len(samples), wav.Body.Len())
 	}
 	h := wav.Header()
 	for name, want := range map[string]string{

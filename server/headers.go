@@ -2,12 +2,29 @@ package server
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"skald/host/engine"
 )
+
+// headersOfSong are those of a song's reply, and what they tell.
+var headersOfSong = map[string]string{
+	requestIDHeader:     "Names the request; the caller's own if it sent one.",
+	"Skald-Seed":        "The seed of the song.",
+	"Skald-Sample-Rate": "In Hz.",
+	"Skald-Channels":    "Their number.",
+	"Skald-Warning":     "What is to be known about this song; one header for each.",
+	"Skald-Frames":      "Frames that were sung. In a stream a trailer.",
+	"Skald-End-Reason":  "Why the song ended: eos, length or finished. In a stream a trailer.",
+	"Server-Timing":     "Milliseconds in each stage. In a stream a trailer.",
+}
+
+// exposedHeaders are those that scripts of other origins may read.
+var exposedHeaders = append(slices.Sorted(maps.Keys(headersOfSong)), "Retry-After")
 
 // stages in the order of Server-Timing.
 var stages = []engine.Stage{

@@ -107,18 +107,6 @@ func song() object {
 	return object{"description": "The song.", "content": forms, "headers": headers}
 }
 
-// headersOfSong are those of a song's reply.
-var headersOfSong = map[string]string{
-	requestIDHeader:     "Names the request; the caller's own if it sent one.",
-	"Skald-Seed":        "The seed of the song.",
-	"Skald-Sample-Rate": "In Hz.",
-	"Skald-Channels":    "Their number.",
-	"Skald-Warning":     "What is to be known about this song; one header for each.",
-	"Skald-Frames":      "Frames that were sung. In a stream a trailer.",
-	"Skald-End-Reason":  "Why the song ended: eos, length or finished. In a stream a trailer.",
-	"Server-Timing":     "Milliseconds in each stage. In a stream a trailer.",
-}
-
 // failures describes replies that are errors.
 func failures(codes ...int) object {
 	all := object{}

@@ -16,12 +16,6 @@ import (
 	"skald/server/request"
 )
 
-// exposedHeaders are those of a song that scripts of other origins may read.
-var exposedHeaders = []string{
-	requestIDHeader, "Skald-Seed", "Skald-Frames", "Skald-End-Reason", "Skald-Sample-Rate",
-	"Skald-Channels", "Skald-Warning", "Server-Timing", "Retry-After",
-}
-
 // errReader is the end of a song whose listener is gone or too slow.
 var errReader = errors.New("the reply could not be written")
 
@@ -48,14 +42,19 @@ func (s *Server) newReply(w http.ResponseWriter, r *http.Request, speech request
 	if speech.Stream {
 		bytes = &a.pending
 	}
-	var err error
-	a.encoder, err = audio.NewEncoder(bytes, audio.EncoderConfig{
+	config := audio.EncoderConfig{
 		Container: speech.Container, Channels: len(engine.Song{}.Samples),
 		InputRate: info.SampleRate, SampleRate: speech.SampleRate,
-		Metadata: &audio.Metadata{
+	}
+	// A WAV reply is a header of 44 bytes and the samples, nothing else, so that its size
+	// tells its length; the headers of the reply say what metadata would.
+	if speech.Container != audio.WAV {
+		config.Metadata = &audio.Metadata{
 			Title: "Song", Model: info.Name, Seed: speech.Song.Seed, Software: strings.TrimSpace("skald " + s.config.Version),
-		},
-	})
+		}
+	}
+	var err error
+	a.encoder, err = audio.NewEncoder(bytes, config)
 	return a, err
 }
 

@@ -137,6 +137,9 @@ func problemLines(err error) []string {
 	for i := range lines {
 		lines[i] = strings.TrimSpace(lines[i])
 	}
+	if len(lines) > 1 && strings.HasSuffix(lines[0], ":") {
+		lines = lines[1:] // a heading that counts the rest
+	}
 	return lines
 }
 

@@ -96,6 +96,13 @@ func untilSignal(parent context.Context) (ctx context.Context, stop func()) {
 		case s := <-signals:
 			signal.Stop(signals)
 			cancel(&signalError{s.(syscall.Signal)})
+			select {
+			case again := <-signals: // came before Stop: nobody else will see it
+				if self, err := os.FindProcess(os.Getpid()); err == nil {
+					_ = self.Signal(again)
+				}
+			default:
+			}
 		case <-ctx.Done():
 		}
 	}()

@@ -67,9 +67,9 @@ The same flags on the same build give the same song.`,
 		return suffixes(), cobra.ShellCompDirectiveFilterFileExt
 	})
 	f.wavFormat = choiceFlag(cmd, "wav-format", "pcm16", "samples of a .wav file", "pcm16", "pcm24", "float32")
-	flags.IntVar(&f.sampleRate, "sample-rate", 0, "samples a second in the file, 8000 to 96000 (default: the model's, 48000 for .opus)")
+	flags.IntVar(&f.sampleRate, "sample-rate", 0, "samples a second in the file, 8000 to 192000 (default: the model's, 48000 for .opus)")
 	flags.StringVar(&f.trace, "trace", "", "safetensors `file` to write every stage's tensors to, see docs/numerics.md")
-	flags.StringVar(&f.replay, "replay", "", "safetensors `file` with codes and noise to use instead of drawing them, such as one that --trace wrote")
+	flags.StringVar(&f.replay, "replay", "", "safetensors `file` with codes and noise to use instead of drawing them, such as one that --trace wrote; the song is at most as long as they are")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return f.run(cmd) }
 	return cmd
 }
@@ -91,6 +91,9 @@ func (f *singFlags) run(cmd *cobra.Command) (err error) {
 		if replay, err = readReplay(f.replay); err != nil {
 			return fmt.Errorf("--replay: %w", err)
 		}
+	}
+	if f.trace != "" && filepath.Clean(f.trace) == filepath.Clean(f.output) {
+		return usagef("--trace and --output both name %s: the song and its trace need two files", f.output)
 	}
 	// Opened before any work, so that an hour's song does not end at a closed door.
 	out, err := createAtomic(f.output)
@@ -187,6 +190,9 @@ func (f *singFlags) request(cmd *cobra.Command, e *engine.Engine) (engine.Reques
 	if cmd.Flags().Changed("guidance") {
 		r.Guidance = f.guidance
 	}
+	if f.replay != "" {
+		r.MaxFrames = e.Info().MaxFrames // as long as the codes, unless told otherwise
+	}
 	if cmd.Flags().Changed("duration") {
 		frames, err := e.Frames(f.duration)
 		if err != nil {
@@ -244,7 +250,7 @@ func report(w io.Writer, path string, song *engine.Song, info engine.Info, took 
 		timings = append(timings, fmt.Sprintf("%s %.2f s", t.Stage, t.Duration.Seconds()))
 	}
 	row("time", "%.1f s: %s; loading before that %.1f s", took.Seconds(), strings.Join(timings, ", "), info.LoadTime.Seconds())
-	row("speed", "%.2f s of music a second (real-time factor %.3f)", seconds/took.Seconds(), took.Seconds()/seconds)
+	row("speed", "%.2f s of music a second", seconds/took.Seconds())
 }
 
 func endReason(r engine.EndReason) string {

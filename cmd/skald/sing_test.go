@@ -44,7 +44,7 @@ func TestSing(t *testing.T) {
 		if got.code != exitOK {
 			t.Fatalf("%s: %+v", test.file, got)
 		}
-		for _, want := range []string{"seed", "frames", "ended by", "RMS", "peak", "ar ", "flow ", "vocoder ", "real-time factor", test.file} {
+		for _, want := range []string{"seed", "frames", "ended by", "RMS", "peak", "ar ", "flow ", "vocoder ", "music a second", test.file} {
 			if !strings.Contains(got.stdout, want) {
 				t.Errorf("%s: the report does not say %q: %s", test.file, want, got.stdout)
 			}
@@ -294,4 +294,14 @@ func TestReference(t *testing.T) {
 		t.Errorf("found %d of 3 cases", examined)
 	}
 	t.Logf("examined %d songs", examined)
+}
+
+// TestSongAndTraceNeedTwoFiles gives both the same name in two spellings.
+func TestSongAndTraceNeedTwoFiles(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, trace := range []string{"a.wav", "./a.wav"} {
+		if got := skald(t, with(short, "-o", "a.wav", "--trace", trace)...); got.code != exitUsage || !strings.Contains(got.stderr, "two files") {
+			t.Errorf("--trace %s: %+v", trace, got)
+		}
+	}
 }

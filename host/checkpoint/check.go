@@ -47,7 +47,11 @@ func (p Problem) String() string {
 // Error gives a first line with the count and then one line for each problem.
 func (e *CheckError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "checkpoint %s: %d problems", e.Name, len(e.Problems))
+	noun := "problems"
+	if len(e.Problems) == 1 {
+		noun = "problem"
+	}
+	fmt.Fprintf(&b, "checkpoint %s: %d %s", e.Name, len(e.Problems), noun)
 	for _, p := range e.Problems {
 		fmt.Fprintf(&b, "\n  %v", p)
 	}

@@ -104,7 +104,7 @@ func (e *Engine) checkReplay(r *Request, fault func(field, format string, args .
 	if r.Replay.EndedByToken {
 		frames++ // the end token comes before the bound
 	}
-	r.MaxFrames = min(frames, e.info.MaxFrames)
+	r.MaxFrames = min(r.MaxFrames, frames)
 	for k, w := range music3.Windows(e.model.Config.ConditionEncoder, len(codes)-1) {
 		if k < len(r.Replay.Noise) && r.Replay.Noise[k] != nil {
 			if n := w.Latents * e.model.Config.Transformer.InChannels; len(r.Replay.Noise[k]) != n {

@@ -37,7 +37,8 @@ type Request struct {
 	Guidance     float64 // guidance scale of the flow transformer
 	RNG          RNG
 
-	// Replay, when set, supplies codes and noise instead of drawing them.
+	// Replay, when set, supplies codes and noise instead of drawing them. It bounds the
+	// song as MaxFrames does.
 	Replay *Replay
 	// Trace, when set, receives every stage's tensors as they are computed, under the
 	// names of docs/numerics.md. The data is only valid during the call.
