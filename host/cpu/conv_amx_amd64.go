@@ -2,13 +2,13 @@
 
 package cpu
 
-// tileConv is convTask on tiles. x is copied to rows of bfloat16, with zeros around and
-// behind, so that a tap is nothing but a number of rows to go further. Its rows are
-// the left operand, the pairs of W the right one.
+// tileConv is convTask on tiles. x is copied to rows of bfloat16, with zeros around
+// and behind, so that a tap is nothing but a number of rows to go further. Its rows
+// are the left operand, the pairs of W the right one.
 //
-// The sum runs over groups of channels, within a group over the taps, and within a tap over
-// the channels, a step at a time. A group's part of W stays in the cache of the first
-// level while the rows pass by.
+// The sum runs over groups of channels, within a group over the taps, and within a tap
+// over the channels, a step at a time. A group's part of W stays in the cache of the
+// first level while the rows pass by.
 type tileConv convTask
 
 const (
@@ -29,15 +29,21 @@ func (q *queue) convolveTiles(batch int) {
 		outputs, taps = max(outputs, p.outputs), max(taps, p.taps)
 	}
 	t.before, t.xRows = -first, last-first
-	t.xStride = roundUp(t.in, stepTerms)
-	if t.xStride%512 == 0 {
-		t.xStride += 32 // else all rows of a tile would compete for few places of the cache
-	}
+	t.xStride = narrowStride(t.in)
 	aligned(&t.narrow, batch*t.xRows*t.xStride)
 	q.run((*narrowTask)(t), batch*ceilDiv(t.xRows, narrowRows), batch*t.length*t.in/vectorGain)
 	t.groupSteps = max(1, convGroupTile/max(taps, 1))
 	t.cut = cut{rows: ceilDiv(outputs, 16), panels: ceilDiv(t.out, convColumns), rowsPer: convBlocks, panelsPer: 1}
 	q.run((*tileConv)(t), batch*len(t.phases)*t.cut.chunks(), len(t.y)*t.in*t.taps/len(t.phases)/vectorGain)
+}
+
+// narrowStride is how far rows of bfloat16 should begin from each other.
+func narrowStride(width int) int {
+	stride := roundUp(width, stepTerms)
+	if stride%512 == 0 {
+		stride += 32 // else all rows of a tile would compete for few places of the cache
+	}
+	return stride
 }
 
 // narrowTask copies x to rows of bfloat16.
@@ -61,8 +67,8 @@ func (t *narrowTask) chunk(i int, s *scratch) {
 }
 
 // amxConvProduct is what the kernel is told: to multiply blocks of 16 rows of x, taps
-// times further on, with 32 columns of W. Strides are in bytes. The assembly knows
-// the names of the fields.
+// times further on, with 32 columns of W. Strides are in bytes. The assembly knows the
+// names of the fields.
 type amxConvProduct struct {
 	shapes *tileShapes
 	sums   *float32 // [blocks][16][32]
@@ -81,7 +87,8 @@ func (t *tileConv) chunk(i int, s *scratch) {
 	chunks := t.cut.chunks()
 	entry, p := i/chunks/len(t.phases), &t.phases[i/chunks%len(t.phases)]
 	columns := t.cut.panels
-	column, block := i%chunks%columns, i%chunks/columns*t.cut.rowsPer // the columns of the same rows follow each other
+	// The columns of the same rows follow each other.
+	column, block := i%chunks%columns, i%chunks/columns*t.cut.rowsPer
 	rows := min(16*t.cut.rowsPer, p.outputs-16*block)
 	if rows <= 0 {
 		return
@@ -111,5 +118,6 @@ func (t *tileConv) chunk(i int, s *scratch) {
 		amxConv(&a)
 	}
 	at := (entry*t.outLength+p.first+16*block*p.stride)*t.out + column*convColumns
-	s.store(sums, rows, 2, t.y[at:], from(t.residual, at), from(t.bias, column*convColumns), p.stride*t.out, min(convColumns, t.out-column*convColumns), t.round)
+	wide := min(convColumns, t.out-column*convColumns)
+	s.store(sums, rows, 2, t.y[at:], from(t.residual, at), from(t.bias, column*convColumns), p.stride*t.out, wide, t.round)
 }

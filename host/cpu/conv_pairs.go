@@ -4,8 +4,9 @@ package cpu
 //
 //	[out/32][in/32][taps][2][16][16][2] bfloat16,
 //
-// where the last four are two times 16 outputs, and for each of these 32 channels: pairs,
-// outputs, the two of a pair. What there is too little of is filled up with zeros.
+// where the last four are two times 16 outputs, and for each of these 32 channels:
+// pairs, outputs, the two of a pair. What there is too little of is filled up with
+// zeros.
 const (
 	convColumns = 32
 	convPairs   = convColumns * stepTerms // in one place of out, in and taps

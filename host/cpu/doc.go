@@ -34,10 +34,12 @@
 // multiply-add, which gives the same bits on every architecture.
 //
 // Vector kernels keep one running sum for each result and add the terms in order, each
-// with one fused multiply-add; see panels.go. Instructions for bfloat16 add two terms at a
-// time, or 32 in two halves, in order, and take numbers below the normal ones for 0. They
-// do the products with bfloat16 weights where a level has them: those of bfloat16 numbers, and
-// at level amx those of float32 numbers in three parts; see dotLinear and amxLinear.
+// with one fused multiply-add; see panels.go.
+//
+// Instructions for bfloat16 add two terms at a time, or 32 in two halves, in order, and
+// take numbers below the normal ones for 0. Where a level has them they do the products
+// with bfloat16 weights: those of bfloat16 numbers, and at level amx those of float32
+// numbers in three parts; see dotLinear and amxLinear.
 //
 // Within a level every kernel of an operation follows one order, for one row or for
 // many, so a row's result depends neither on its company nor on the number of threads.

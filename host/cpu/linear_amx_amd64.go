@@ -4,17 +4,18 @@ package cpu
 
 import "unsafe"
 
-// amxLinear computes Linear on tiles. W is the left operand, in tiles of 16 of its rows,
-// x the right one, in pairs. Every result is one sum that takes step after step in order,
-// in both of the ways there are, and so does not depend on which one computes it. The
-// instruction takes numbers below the normal ones for zero.
+// amxLinear computes Linear on tiles. W is the left operand, in tiles of 16 of its
+// rows, x the right one, in pairs. Every result is one sum that takes step after step
+// in order, in all of the ways there are, and so does not depend on which one computes
+// it. The instruction takes numbers below the normal ones for zero.
 //
-// Where x is float32, each number is split into three bfloat16 terms, which loses nothing.
-// Their sums are added at the end, the smaller ones first.
+// Where x is float32, each number is split into three bfloat16 terms, which loses
+// nothing. Their sums are added at the end, the smaller ones first.
 type amxLinear struct {
 	x    pairs
 	few  amxFew
 	many amxMany
+	tall amxTall
 }
 
 // amxFewRows is up to how many rows W is read straight from where it lies, from memory
@@ -22,9 +23,12 @@ type amxLinear struct {
 const amxFewRows = 64
 
 func (a *amxLinear) linear(q *queue, t *linearTask, work int) bool {
-	if t.round {
+	switch {
+	case a.tall.suits(t):
+		q.run(&a.tall, a.tall.set(t), work)
+	case bool(t.round):
 		a.run(q, t, 1, work)
-	} else {
+	default:
 		a.run(q, t, 3, work)
 	}
 	return true
@@ -70,8 +74,8 @@ func (t *linearTask) finishTile(p *product, sums []float32, x *pairs, panel, col
 	}
 }
 
-// amxFew multiplies few rows: its speed is that of the memory W lies in. A chunk is some
-// blocks of 16 rows of W.
+// amxFew multiplies few rows: its speed is that of the memory W lies in. A chunk is
+// some blocks of 16 rows of W.
 type amxFew struct {
 	task *linearTask
 	x    *pairs

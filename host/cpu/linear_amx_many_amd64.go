@@ -2,13 +2,13 @@
 
 package cpu
 
-// amxMany multiplies many rows. A strip, 32 rows of W, is copied to tiles some steps at a
-// time, and these meet all panels of x that one part has.
+// amxMany multiplies many rows. A strip, 32 rows of W, is copied to tiles some steps
+// at a time, and these meet all panels of x that one part has.
 //
 // Sizes are for caches of 48 KB and 2 MB: the tiles, 16 KB, stay in the first level,
 // and for a group of steps the part of x, 1 MB, in the second. When there are several
-// groups, the sums of a chunk's strips wait in the second level, too. Each part reads all
-// of W once.
+// groups, the sums of a chunk's strips wait in the second level, too. Each part reads
+// all of W once.
 type amxMany struct {
 	task   *linearTask
 	x      *pairs
@@ -28,8 +28,8 @@ const (
 	manyStrips = 8
 )
 
-// aroundBytes is how large a result is written past the caches: nothing of it would still
-// be there when it is read.
+// aroundBytes is how large a result is written past the caches: nothing of it would
+// still be there when it is read.
 const aroundBytes = 4 << 20
 
 func (m *amxMany) set(x *pairs, t *linearTask, workers int) (chunks int) {
@@ -54,9 +54,9 @@ func (m *amxMany) place(i int) (p *product, row, panel int) {
 	return p, i % groups * m.strips * stripRows, i / groups * m.panels
 }
 
-// amxStripProduct is what the kernel is told: to multiply a strip of W with panels of x,
-// in some steps, and meanwhile to fetch two rows of W for each panel. Strides are in bytes.
-// The assembly knows the names of the fields.
+// amxStripProduct is what the kernel is told: to multiply a strip of W with panels of
+// x, in some steps, and meanwhile to fetch two rows of W for each panel. Strides are
+// in bytes. The assembly knows the names of the fields.
 type amxStripProduct struct {
 	shapes *tileShapes
 	sums   *float32 // [panels][32 rows of W][16 rows of x]

@@ -2,8 +2,8 @@ package cpu
 
 import "unsafe"
 
-// bf16Linear computes Linear for weights that are bfloat16, where there are instructions
-// that multiply such numbers. Every queue has its own.
+// bf16Linear computes Linear for weights that are bfloat16, where there are
+// instructions that multiply such numbers. Every queue has its own.
 type bf16Linear interface {
 	// linear runs t, whose weights are all stored as bits, or returns false if it is
 	// not the one to do it. work is as in pool.run.
@@ -40,8 +40,8 @@ func (t *linearTask) cut(count func(p *product) int) (chunks int) {
 	return t.tiles
 }
 
-// dotProduct is what the kernels are told. Strides are in bytes. The assembly knows the
-// names of the fields.
+// dotProduct is what the kernels are told. Strides are in bytes. The assembly knows
+// the names of the fields.
 type dotProduct struct {
 	sums   *float32 // [rows of x][rows of W]
 	x, w   *uint16

@@ -17,7 +17,8 @@ import (
 // Twins of the instructions, as Intel's manual defines them. Other vendors may add in
 // another order.
 
-// tileDot adds steps of 32 terms: the products of even and of odd terms are summed apart.
+// tileDot adds steps of 32 terms: the products of even and of odd terms are summed
+// apart.
 func tileDot(x, w []float32) (sum float32) {
 	for ; len(x) > 0; x, w = x[min(stepTerms, len(x)):], w[min(stepTerms, len(w)):] {
 		var even, odd float32
@@ -285,9 +286,9 @@ func TestFinishColumns(t *testing.T) {
 }
 
 // TestTermsAccuracy: splitting float32 into terms loses nothing. Errors are counted in
-// roundings of the sum of absolute products, which is mostly that of few of them. In 160000
-// results for each k the worst were 1.0, 2.0, 4.0, 7.8, 9.3 and 17.1; what is allowed
-// follows how they are summed, two halves of a step and then the steps.
+// roundings of the sum of absolute products, which is mostly that of few of them. In
+// 160000 results for each k the worst were 1.0, 2.0, 4.0, 7.8, 9.3 and 17.1; what is
+// allowed follows how they are summed, two halves of a step and then the steps.
 func TestTermsAccuracy(t *testing.T) {
 	forBF16Linear(t, 2, func(t *testing.T, q *queue, kind bf16Kind) {
 		if !kind.exact {
@@ -320,5 +321,43 @@ func TestTermsAccuracy(t *testing.T) {
 			t.Errorf("worst error %.2f of what is allowed", worst)
 		}
 		t.Logf("%d numbers, worst error %.2f of what is allowed", numbers, worst)
+	})
+}
+
+// TestTall: very many rows give the bits that fewer give, which other tests compare
+// with twins.
+func TestTall(t *testing.T) {
+	forBF16Linear(t, 2, func(t *testing.T, q *queue, kind bf16Kind) {
+		a, ok := q.bf16.(*amxLinear)
+		if !ok || kind.exact {
+			t.Skip("for tiles only")
+		}
+		cases := 0
+		for _, rows := range []int{tallRows, tallRows + 1, 2*tallRows + 37} {
+			for _, k := range []int{1, 31, 32, 96, 97, 500, 512} {
+				task := bf16Case(t, rows, k, 1+rand.IntN(100), false)
+				task.round = true
+				for _, n := range []int{1, 16, 17, 32, 33, 70} {
+					more := bf16Case(t, rows, k, n, false).products[0]
+					more.bias, more.residual = normals(n), normals(rows*n)
+					task.products = append(task.products, more)
+				}
+				if !a.tall.suits(task) {
+					t.Fatalf("%d rows of %d are not tall", rows, k)
+				}
+				a.run(q, task, 1, 0)
+				var want [][]float32
+				for _, p := range task.products {
+					want = append(want, slices.Clone(p.y))
+					clear(p.y)
+				}
+				a.linear(q, task, 0)
+				for i, p := range task.products {
+					same(t, fmt.Sprintf("%d x %d x %d", rows, k, p.n), p.y, want[i])
+				}
+				cases++
+			}
+		}
+		t.Logf("%d cases", cases)
 	})
 }

@@ -2,9 +2,9 @@
 
 package cpu
 
-// dotLinear computes Linear with VDPBF16PS, which adds the products of a pair to a sum.
-// Rows of W stand in panels as those of x do. A lane of a vector is a row of W; every
-// result is one sum that takes pair after pair in order, whatever the tile it is
+// dotLinear computes Linear with VDPBF16PS, which adds the products of a pair to a
+// sum. Rows of W stand in panels as those of x do. A lane of a vector is a row of W;
+// every result is one sum that takes pair after pair in order, whatever the tile it is
 // computed in. The instruction takes numbers below the normal ones for zero.
 type dotLinear struct {
 	task    *linearTask

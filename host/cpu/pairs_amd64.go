@@ -53,7 +53,8 @@ func (p *pairs) chunk(panel int, _ *scratch) {
 	}
 }
 
-// finish is the last step of a product for a tile whose first result is at (row, column).
+// finish is the last step of a product for a tile whose first result is at (row,
+// column).
 func (t *linearTask) finish(p *product, sums []float32, width, row, column, rows, columns int) finish {
 	at := row*p.stride + column
 	f := finish{

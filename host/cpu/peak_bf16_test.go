@@ -14,7 +14,8 @@ import (
 	"skald/host/cpu/internal/peak"
 )
 
-// bits loads a matrix of bfloat16 numbers between 1 and 2; time does not depend on values.
+// bits loads a matrix of bfloat16 numbers between 1 and 2; time does not depend on
+// values.
 func (b bench) bits(n, k int) (compute.Weight, []byte) {
 	data := make([]byte, 2*n*k)
 	for i := range data {
@@ -27,8 +28,8 @@ func (b bench) bits(n, k int) (compute.Weight, []byte) {
 	return w, data
 }
 
-// BenchmarkFewRowsBF16 multiplies a few rows with matrices that are in memory, not in a
-// cache, and compares with nothing but reading others of them.
+// BenchmarkFewRowsBF16 multiplies a few rows with matrices that are in memory, not in
+// a cache, and compares with nothing but reading others of them.
 func BenchmarkFewRowsBF16(b *testing.B) {
 	const n, k, matrices = 12288, 4096, 11
 	s := newBench(b, cpu.Options{})
@@ -71,8 +72,8 @@ func BenchmarkFewRowsBF16(b *testing.B) {
 	}
 }
 
-// ofTiles reports the arithmetic rate of f, which does flop operations, and at level amx
-// what part that is of the rate of tiles; see share.
+// ofTiles reports the arithmetic rate of f, which does flop operations, and at level
+// amx what part that is of the rate of tiles; see share.
 func (b bench) ofTiles(flop float64, f func()) {
 	f()
 	tiles := strings.Contains(b.device.Info().Detail, "amx")

@@ -17,8 +17,8 @@ func amx() *file {
 	return f
 }
 
-// amxFew makes the product that reads W once, as it lies in memory. Its 16 streams come as
-// fast as they can without being asked for earlier.
+// amxFew makes the product that reads W once, as it lies in memory. Its 16 streams
+// come as fast as they can without being asked for earlier.
 func amxFew(f *file, panels int) {
 	name := fmt.Sprintf("amxFew%d", panels)
 	fn := f.function(name, "(p *amxFewProduct)", fmt.Sprintf("%s computes p with %d panels of x.", name, panels))

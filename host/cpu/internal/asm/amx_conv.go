@@ -1,7 +1,8 @@
 package main
 
 // amxConv makes the convolution on tiles. Here the rows of x are the left operand, as
-// they follow each other in time, and W the right one; the result has a row for each of x.
+// they follow each other in time, and W the right one; the result has a row for each
+// of x.
 func amxConv(f *file) {
 	fn := f.function("amxConv", "(p *amxConvProduct)", "amxConv computes p.")
 	p := fn.load("p")

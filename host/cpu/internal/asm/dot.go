@@ -2,8 +2,8 @@ package main
 
 import "fmt"
 
-// dots makes the products of bfloat16 on vectors: x and W both in pairs, W in panels of
-// 16 rows.
+// dots makes the products of bfloat16 on vectors: x and W both in pairs, W in panels
+// of 16 rows.
 func dots() *file {
 	f := &file{name: "dot", arch: "amd64"}
 	for _, c := range []struct {

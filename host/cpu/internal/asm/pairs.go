@@ -107,8 +107,8 @@ func packTerms(f *file) {
 }
 
 // pairSteps is what the packing of pairs has in common: load puts step after step of
-// each of some rows into Z0 to Z15, its two halves of 16 numbers are at low and high, in as
-// many lanes as the masks say. bytes is how long a step is.
+// each of some rows into Z0 to Z15, its two halves of 16 numbers are at low and high,
+// in as many lanes as the masks say. bytes is how long a step is.
 func (fn *function) pairSteps(rows, bytes int, load func(i int, low, high memory, lowMask, highMask mask)) {
 	fn.frame = rows * 8
 	place, stride, left, zero := fn.general(), fn.load("stride"), fn.load("rows"), fn.general()

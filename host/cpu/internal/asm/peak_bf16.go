@@ -1,7 +1,7 @@
 package main
 
-// peaksBF16 makes loops of what bounds the products of bfloat16: reading memory, and the
-// multiplication of tiles.
+// peaksBF16 makes loops of what bounds the products of bfloat16: reading memory, and
+// the multiplication of tiles.
 func peaksBF16() *file {
 	f := &file{name: "bf16", arch: "amd64", folder: "internal/peak"}
 

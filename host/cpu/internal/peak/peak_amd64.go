@@ -28,8 +28,8 @@ func Tiles(turns int) (operations float64) {
 	return float64(turns) * 4 * 2 * 16 * 16 * 32
 }
 
-// Read reads rows of some bytes, a multiple of 128, eight side by side, and returns how many
-// bytes that was. It needs AVX-512.
+// Read reads rows of some bytes, a multiple of 128, eight side by side, and returns
+// how many bytes that was. It needs AVX-512.
 func Read(p []byte, row int) (bytes float64) {
 	groups := len(p) / (8 * row)
 	if groups > 0 {
