@@ -25,7 +25,7 @@ const (
 	tileSteps  = 8
 	groupSteps = 64
 	partPanels = 16
-	manyStrips = 8
+	manyStrips = 16
 )
 
 // aroundBytes is how large a result is written past the caches: nothing of it would
