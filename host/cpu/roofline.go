@@ -13,11 +13,23 @@ import (
 type Rates struct {
 	Read float64 // bytes read from memory a second
 	FP32 float64 // FLOP a second in float32 multiply-adds; 0 where there is no loop for it
+	BF16 float64 // FLOP a second in products of bfloat16 tiles; 0 on machines without
 }
 
 // MeasureRates measures with the given number of threads, for about two seconds.
 func MeasureRates(threads int) Rates {
-	return Rates{Read: readRate(threads), FP32: multiplyRate(threads)}
+	available, _ := machineLevels()
+	r := Rates{Read: readRate(threads, slices.Contains(available, levelAVX512))}
+	switch {
+	case slices.Contains(available, levelAVX512):
+		r.FP32 = multiplyRate(threads, func() float64 { return peak.FMA(64, 2_000_000) })
+	case slices.Contains(available, levelAVX2):
+		r.FP32 = multiplyRate(threads, func() float64 { return peak.FMA(32, 2_000_000) })
+	}
+	if slices.Contains(available, levelAMX) {
+		r.BF16 = multiplyRate(threads, func() float64 { return peak.Tiles(500_000) })
+	}
+	return r
 }
 
 // together runs f on all threads at once and returns the seconds until the last is done.
@@ -33,7 +45,7 @@ func together(threads int, f func(thread int)) float64 {
 
 // readRate reads far more than the caches hold, in eight streams for each thread: that
 // many keep more lines under way than one does.
-func readRate(threads int) float64 {
+func readRate(threads int, vectors bool) float64 {
 	const streams, words = 8, 4 << 20 // 32 MB to a stream
 	memory := make([][]uint64, threads)
 	sums := make([]uint64, threads)
@@ -45,7 +57,13 @@ func readRate(threads int) float64 {
 	})
 	best := 0.0
 	for range 5 {
-		took := together(threads, func(t int) { sums[t] += readStreams(memory[t], words) })
+		took := together(threads, func(t int) {
+			if vectors {
+				peak.Read(bytesOf(memory[t]), streams*1024)
+			} else {
+				sums[t] += readStreams(memory[t], words)
+			}
+		})
 		best = max(best, float64(threads*streams*words)*float64(unsafe.Sizeof(sums[0]))/took)
 	}
 	return best
@@ -67,21 +85,17 @@ func line(x []uint64) uint64 {
 	return x[0] + x[1] + x[2] + x[3] + x[4] + x[5] + x[6] + x[7]
 }
 
-// multiplyRate runs multiply-adds in registers, in the widest vectors.
-func multiplyRate(threads int) float64 {
-	available, _ := machineLevels()
-	bytes := 0
-	if slices.Contains(available, levelAVX2) {
-		bytes = 32
-	}
-	if slices.Contains(available, levelAVX512) {
-		bytes = 64
-	}
-	const turns = 2_000_000
+// bytesOf views numbers as bytes.
+func bytesOf(v []uint64) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), 8*len(v))
+}
+
+// multiplyRate runs f, which returns its FLOP, on all threads.
+func multiplyRate(threads int, f func() float64) float64 {
 	best := 0.0
 	for range 5 {
 		n := make([]float64, threads)
-		took := together(threads, func(t int) { n[t] = peak.FMA(bytes, turns) })
+		took := together(threads, func(t int) { n[t] = f() })
 		total := 0.0
 		for _, x := range n {
 			total += x

@@ -18,9 +18,13 @@ func Roofline(ctx context.Context, o Options, out io.Writer) (Rates, error) {
 	if err := row.print(out); err != nil {
 		return Rates{}, err
 	}
-	rates := Rates{Read: r.Read, FLOP: map[string]float64{"fp32": r.FP32}}
-	if r.FP32 > 0 {
-		row.Work, row.DType, row.GBytesPerS, row.GFLOPs = "multiply", "fp32", 0, digits(r.FP32/1e9, 2)
+	rates := Rates{Read: r.Read, FLOP: map[string]float64{"fp32": r.FP32, "bf16": r.BF16}}
+	row.Work, row.GBytesPerS = "multiply", 0
+	for _, dtype := range []string{"fp32", "bf16"} {
+		if rates.FLOP[dtype] == 0 {
+			continue
+		}
+		row.DType, row.GFLOPs = dtype, digits(rates.FLOP[dtype]/1e9, 2)
 		if err := row.print(out); err != nil {
 			return Rates{}, err
 		}
