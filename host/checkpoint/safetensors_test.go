@@ -238,7 +238,7 @@ func TestLargeFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := f.WriteAt([]byte("end"), end); err != nil {
-		t.Skipf("NOT EXAMINED: offsets above 4 GiB: %v", err)
+		t.Skipf("NOT EXAMINED: 1 file with offsets above 4 GiB: %v", err)
 	}
 	opened, err := OpenFile(path)
 	if err != nil {

@@ -77,7 +77,7 @@ func forBF16Linear(t *testing.T, threads int, f func(t *testing.T, q *queue, k b
 		l := k.level
 		t.Run(name, func(t *testing.T) {
 			if !slices.Contains(available, l) {
-				t.Skip("NOT EXAMINED: this machine lacks the level")
+				t.Skipf("NOT EXAMINED: all cases of %s: this machine lacks the level", t.Name())
 			}
 			d, err := New(Options{Threads: threads, Level: string(l)})
 			if err != nil {
@@ -221,7 +221,7 @@ func TestBF16Alone(t *testing.T) {
 func TestFinishColumns(t *testing.T) {
 	available, _ := machineLevels()
 	if !slices.Contains(available, levelAMX) {
-		t.Skip("NOT EXAMINED: this machine lacks the level amx")
+		t.Skipf("NOT EXAMINED: all cases of %s: this machine lacks the level amx", t.Name())
 	}
 	finishRows := machineKernels(levelAMX).panels.finish
 	cases := 0
