@@ -37,6 +37,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted, 143 terminated.`,
 		},
 	}
 	root.AddCommand(
+		newPull(),
 		newSing(),
 		newServe(),
 		newInspect(),
