@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"skald/cmd/skald/internal/machine"
 	"skald/cmd/skald/internal/synth"
 	"skald/host"
 	"skald/host/compute"
+	"skald/host/machine"
 )
 
 // diagnosis is what doctor prints.
@@ -97,8 +97,8 @@ func advice(m machine.Machine, needs []memoryNeed) []string {
 		out = append(out, fmt.Sprintf("the container may use %.1f of %d cores: %s", m.CgroupCPUs, m.Cores,
 			count(m.GOMAXPROCS, "thread")))
 	}
-	limit := m.MemoryLimit()
-	if limit == 0 {
+	limit := m.Available()
+	if m.Total() == 0 {
 		return append(out, "how much memory there is cannot be told here")
 	}
 	fits := false
@@ -132,7 +132,7 @@ func (d diagnosis) print(w io.Writer) {
 	row("cores", "%s", cores)
 	memory := fmt.Sprintf("%s, %s available", size(m.MemoryTotal), size(m.MemoryFree))
 	if m.CgroupMemory > 0 {
-		memory += ", container limit " + size(m.CgroupMemory)
+		memory += fmt.Sprintf(", container limit %s, %s of it available", size(m.CgroupMemory), size(m.CgroupFree))
 	}
 	row("memory", "%s", memory)
 	row("disk", "%s free here", size(d.DiskFree))

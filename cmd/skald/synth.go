@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"skald/cmd/skald/internal/machine"
 	"skald/cmd/skald/internal/synth"
+	"skald/host/machine"
 )
 
 func newSynth() *cobra.Command {

@@ -3,10 +3,10 @@ package cpu
 import (
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
 
 	"skald/host/compute"
+	"skald/host/machine"
 )
 
 // processorName is what the system calls the processor, or its architecture.
@@ -24,35 +24,10 @@ func processorName() string {
 	return runtime.GOARCH
 }
 
-// machineMemory reads what Linux says, with the limit of a version 2 control group;
-// elsewhere it knows nothing.
+// machineMemory is what the machine or the container that this runs in says.
 func machineMemory() compute.MemoryInfo {
-	var m compute.MemoryInfo
-	text, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return m
-	}
-	for line := range strings.Lines(string(text)) {
-		key, value, _ := strings.Cut(line, ":")
-		kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
-		if err != nil {
-			continue
-		}
-		switch key {
-		case "MemTotal":
-			m.Total = kib << 10
-		case "MemAvailable":
-			m.Free = kib << 10
-		}
-	}
-	limit, ok := readBytes("/sys/fs/cgroup/memory.max")
-	if ok && limit < m.Total {
-		m.Total = limit
-		if current, ok := readBytes("/sys/fs/cgroup/memory.current"); ok {
-			m.Free = min(m.Free, max(0, limit-current))
-		}
-	}
-	return m
+	m := machine.ReadMemory(os.DirFS("/"))
+	return compute.MemoryInfo{Total: m.Total(), Free: m.Available()}
 }
 
 // hasRoom tells whether private memory of some bytes leaves an eighth of the machine's
@@ -60,14 +35,4 @@ func machineMemory() compute.MemoryInfo {
 func hasRoom(bytes int64) bool {
 	m := machineMemory()
 	return bytes <= m.Free-m.Total/8 && m.Total > 0
-}
-
-// readBytes reads a file that holds one number.
-func readBytes(name string) (int64, bool) {
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	return n, err == nil
 }

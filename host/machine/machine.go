@@ -19,19 +19,29 @@ type Machine struct {
 	Cores      int      `json:"cores"`        // logical processors this process may use
 	GOMAXPROCS int      `json:"gomaxprocs"`   // threads that run Go code at once
 
-	CgroupCPUs   float64 `json:"cgroup_cpus,omitempty"`         // processor time a container may use, in cores
-	MemoryTotal  int64   `json:"memory_bytes"`                  // of the machine
-	MemoryFree   int64   `json:"memory_available_bytes"`        // without pushing anything out, of the machine
-	CgroupMemory int64   `json:"cgroup_memory_bytes,omitempty"` // a container's limit
+	CgroupCPUs float64 `json:"cgroup_cpus,omitempty"` // processor time a container may use, in cores
+	Memory
 
 	NVIDIA bool `json:"nvidia_driver"` // a driver of NVIDIA GPUs is loaded
 }
 
-// MemoryLimit is the memory a process can hope for: what the machine has available or
-// the container's limit, whichever is less.
-func (m Machine) MemoryLimit() int64 {
-	if m.CgroupMemory > 0 && (m.MemoryFree == 0 || m.CgroupMemory < m.MemoryFree) {
-		return m.CgroupMemory
+// Memory is how much there is and what is left of it. What only caches a file counts as
+// available: it makes room when somebody needs it.
+type Memory struct {
+	MemoryTotal  int64 `json:"memory_bytes"`                            // of the machine
+	MemoryFree   int64 `json:"memory_available_bytes"`                  // of the machine
+	CgroupMemory int64 `json:"cgroup_memory_bytes,omitempty"`           // a container's limit
+	CgroupFree   int64 `json:"cgroup_memory_available_bytes,omitempty"` // of it; means something only with a limit
+}
+
+// Total is what this process could have if it were alone; 0 if that is not known.
+func (m Memory) Total() int64 { return smaller(m.MemoryTotal, m.CgroupMemory) }
+
+// Available is what this process can have now: what the machine or the container has
+// left, whichever is less. It is not known where Total is 0.
+func (m Memory) Available() int64 {
+	if m.CgroupMemory > 0 && (m.MemoryTotal == 0 || m.CgroupFree < m.MemoryFree) {
+		return m.CgroupFree
 	}
 	return m.MemoryFree
 }
@@ -45,11 +55,8 @@ func Read(root fs.FS) Machine {
 		GOMAXPROCS: runtime.GOMAXPROCS(0),
 	}
 	m.CPU = cpuName(root)
-	m.MemoryTotal, m.MemoryFree = memory(root)
-	m.CgroupCPUs, m.CgroupMemory = cgroupLimits(root)
-	if m.CgroupMemory >= m.MemoryTotal && m.MemoryTotal > 0 {
-		m.CgroupMemory = 0 // version 1 writes a huge number for "no limit"
-	}
+	m.CgroupCPUs = cgroupCPUs(root)
+	m.Memory = ReadMemory(root)
 	_, err := fs.Stat(root, "proc/driver/nvidia/version")
 	m.NVIDIA = err == nil
 	return m
@@ -68,8 +75,17 @@ func cpuName(root fs.FS) string {
 	return strings.TrimRight(string(board), "\x00\n")
 }
 
-func memory(root fs.FS) (total, available int64) {
-	return kilobytes(field(root, "proc/meminfo", "MemTotal")), kilobytes(field(root, "proc/meminfo", "MemAvailable"))
+// ReadMemory looks at the memory only.
+func ReadMemory(root fs.FS) Memory {
+	m := Memory{
+		MemoryTotal: kilobytes(field(root, "proc/meminfo", "MemTotal")),
+		MemoryFree:  kilobytes(field(root, "proc/meminfo", "MemAvailable")),
+	}
+	m.CgroupMemory, m.CgroupFree = cgroupMemory(root)
+	if m.CgroupMemory >= m.MemoryTotal && m.MemoryTotal > 0 {
+		m.CgroupMemory, m.CgroupFree = 0, 0 // version 1 writes a huge number for "no limit"
+	}
+	return m
 }
 
 func kilobytes(s string) int64 {
