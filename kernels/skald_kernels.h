@@ -203,8 +203,8 @@ int skald_euler_step(int t, void *x, const void *vc, const void *vu, float guida
 /* ---- memory (memory.cu) ---- */
 
 /* Copies n numbers, converting. src is any type but I32 and the quantised ones, dst is
-   SKALD_F32, SKALD_BF16 or SKALD_F16; or both are SKALD_I32. Between floats a number is
-   rounded once, to nearest even. src may start at any byte. */
+   SKALD_F32, SKALD_BF16 or SKALD_F16; or both are SKALD_I32. A number is rounded to nearest
+   even, float64 to float32 first. src may start at any byte, dst where its type may. */
 int skald_copy(int dst_type, void *dst, int src_type, const void *src, int64_t n, void *stream);
 int skald_zero(void *dst, size_t bytes, void *stream);
 
