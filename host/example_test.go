@@ -7,7 +7,7 @@ import (
 )
 
 func ExampleOpen() {
-	dev, err := host.Open("cpu", 1)
+	dev, err := host.Open("cpu", host.Options{Threads: 1})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -11,6 +11,12 @@ import (
 	"skald/host/cpu"
 )
 
+// Options are those of a processor; a GPU needs none.
+type Options struct {
+	Threads   int   // cores it may use, 0 for all
+	PackBytes int64 // see cpu.Options
+}
+
 // Open opens a device by its name:
 //
 //	auto      the fastest that this program and this machine have; also ""
@@ -18,12 +24,12 @@ import (
 //	cuda      the first NVIDIA GPU
 //	cuda:N    the NVIDIA GPU with index N
 //
-// threads is how many cores the processor may use, 0 for all.
-func Open(device string, threads int) (compute.Device, error) {
+// The zero value of o is a good choice.
+func Open(device string, o Options) (compute.Device, error) {
 	kind, index, numbered := strings.Cut(device, ":")
 	switch {
 	case (kind == "auto" || kind == "cpu" || device == "") && !numbered:
-		d, err := cpu.New(cpu.Options{Threads: threads})
+		d, err := cpu.New(cpu.Options{Threads: o.Threads, PackBytes: o.PackBytes})
 		if err != nil {
 			return nil, fmt.Errorf("host: open device %q: %w", device, err)
 		}

@@ -11,7 +11,7 @@ import (
 func TestOpen(t *testing.T) {
 	names := []string{"auto", "cpu", ""}
 	for _, name := range names {
-		d, err := host.Open(name, 2)
+		d, err := host.Open(name, host.Options{Threads: 2})
 		if err != nil {
 			t.Fatalf("%q: %v", name, err)
 		}
@@ -23,7 +23,7 @@ func TestOpen(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"cuda", "cuda:0", "cuda:3"} {
-		d, err := host.Open(name, 0)
+		d, err := host.Open(name, host.Options{})
 		if err == nil {
 			d.Close() // a machine and a build with a GPU
 		} else if errors.Is(err, host.ErrNoCUDA) && !strings.Contains(err.Error(), "use device cpu") {
@@ -32,7 +32,7 @@ func TestOpen(t *testing.T) {
 	}
 	bad := []string{"gpu", "CPU", "cpu:0", "auto:1", "cuda:", "cuda:-1", "cuda:x", "cuda:0:1", "cuda:99999", ":"}
 	for _, name := range bad {
-		d, err := host.Open(name, 0)
+		d, err := host.Open(name, host.Options{})
 		if err == nil {
 			d.Close()
 			t.Errorf("%q opened", name)
@@ -40,7 +40,7 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%q: the error names neither it nor what is wanted: %v", name, err)
 		}
 	}
-	if _, err := host.Open("cpu", -1); err == nil {
+	if _, err := host.Open("cpu", host.Options{Threads: -1}); err == nil {
 		t.Error("-1 threads opened")
 	}
 	t.Logf("%d names", len(names)+3+len(bad)+1)

@@ -71,7 +71,7 @@ same form follow on standard error; above 1, skald is faster.`,
 				return err
 			}
 		}
-		dev, err := host.Open(device, o.Threads)
+		dev, err := host.Open(device, host.Options{Threads: o.Threads})
 		if err != nil {
 			return err
 		}

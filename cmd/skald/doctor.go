@@ -11,7 +11,9 @@ import (
 	"skald/cmd/skald/internal/synth"
 	"skald/host"
 	"skald/host/compute"
+	"skald/host/cpu"
 	"skald/host/machine"
+	"skald/host/music3"
 )
 
 // diagnosis is what doctor prints.
@@ -21,6 +23,7 @@ type diagnosis struct {
 	DiskFree int64             `json:"disk_free_bytes"` // of the current folder
 	Devices  []diagnosedDevice `json:"devices"`
 	Memory   []memoryNeed      `json:"published_model_memory"`
+	Packing  string            `json:"packing"` // what --pack means here
 	Advice   []string          `json:"advice"`
 }
 
@@ -42,8 +45,9 @@ func newDoctor() *cobra.Command {
 		Args:    exactArgs(),
 	}
 	asJSON := cmd.Flags().Bool("json", false, "print as JSON")
+	pack := addPackFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		d, err := diagnose()
+		d, err := diagnose(pack.bytes)
 		if err != nil {
 			return err
 		}
@@ -56,10 +60,10 @@ func newDoctor() *cobra.Command {
 	return cmd
 }
 
-func diagnose() (diagnosis, error) {
+func diagnose(pack int64) (diagnosis, error) {
 	d := diagnosis{Build: readBuildFacts(), Machine: machine.Read(os.DirFS("/"))}
 	d.DiskFree, _ = machine.DiskFree(".") // 0: not known here
-	device, err := host.Open("auto", 0)
+	device, err := host.Open("auto", host.Options{})
 	if err != nil {
 		return d, fmt.Errorf("opening the device: %w", err)
 	}
@@ -75,7 +79,11 @@ func diagnose() (diagnosis, error) {
 	if err != nil {
 		return d, err
 	}
-	d.Memory = memoryNeeds(full.Config)
+	published := music3.Shapes(full.Config, publishedTypes)
+	if d.Memory, err = memoryNeeds(published, full.Config, pack); err != nil {
+		return d, err
+	}
+	d.Packing = cpu.WhyPacked(pack)
 	d.Advice = advice(d.Machine, d.Memory)
 	return d, nil
 }
@@ -97,18 +105,18 @@ func advice(m machine.Machine, needs []memoryNeed) []string {
 		out = append(out, fmt.Sprintf("the container may use %.1f of %d cores: %s", m.CgroupCPUs, m.Cores,
 			count(m.GOMAXPROCS, "thread")))
 	}
-	limit := m.Available()
+	available := m.Available()
 	if m.Total() == 0 {
 		return append(out, "how much memory there is cannot be told here")
 	}
 	fits := false
 	for _, n := range needs {
 		verdict := "fits"
-		if n.total() > limit {
-			verdict = "does not fit at once: weights would be read from disk again and again"
+		if !n.Fits {
+			verdict = "does not fit"
 		}
-		fits = fits || n.total() <= limit
-		out = append(out, fmt.Sprintf("MiniMax-Music3 in %s needs %s, %s available: %s", n.Precision, size(n.total()), size(limit), verdict))
+		fits = fits || n.Fits
+		out = append(out, fmt.Sprintf("MiniMax-Music3 in %s needs %s, %s available: %s", n.Precision, size(n.Total), size(available), verdict))
 	}
 	if !fits {
 		out = append(out, "use the built-in model here, or a machine with more memory")
@@ -143,8 +151,12 @@ func (d diagnosis) print(w io.Writer) {
 		}
 		row("device", "%s: %s, %s, %s%s", device.Kind, device.Name, device.Detail, count(device.Threads, "thread"), chosen)
 	}
+	row("packing", "%s", d.Packing)
+	fmt.Fprintln(w, "\nMiniMax-Music3, one song at a time:")
+	printNeeds(w, d.Memory, func(memoryNeed) string { return "" })
+	fmt.Fprintln(w)
 	for _, a := range d.Advice {
-		row("", "%s", a)
+		fmt.Fprintln(w, a)
 	}
 }
 

@@ -16,6 +16,7 @@ type engineFlags struct {
 	device    string
 	precision *choice
 	threads   int
+	pack      *packFlag
 	logLevel  *choice
 }
 
@@ -29,6 +30,7 @@ func addEngineFlags(cmd *cobra.Command, logLevel string) *engineFlags {
 	f.precision = choiceFlag(cmd, "precision", "mixed",
 		"arithmetic of the model: fp32 everywhere, mixed (language side bf16, acoustic side fp32) or bf16 everywhere", "fp32", "mixed", "bf16")
 	flags.IntVar(&f.threads, "threads", 0, "processor cores to use; 0: all that the machine or container offers")
+	f.pack = addPackFlag(cmd)
 	f.logLevel = choiceFlag(cmd, "log-level", logLevel, "how much to log to standard error", "debug", "info", "warn", "error")
 	return f
 }
@@ -53,7 +55,7 @@ func (f *engineFlags) options(songs int, log *slog.Logger, progress func(engine.
 	}
 	return engine.Options{
 		ModelDir: f.model, Device: f.device, Threads: f.threads, Precision: f.precision.value,
-		Songs: songs, Logger: log, Progress: progress,
+		PackBytes: f.pack.bytes, Songs: songs, Logger: log, Progress: progress,
 	}, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"skald/host/checkpoint"
+	"skald/host/music3"
 )
 
 // inspection is what inspect prints.
@@ -90,7 +91,6 @@ func inspect(dir string, tensors bool) inspection {
 	found.Title, found.Notice = c.Manifest.Title, c.Manifest.Notice
 	found.Floor = c.Manifest.AcousticPrecision
 	found.Notes = append(found.Notes, s.Notes...)
-	found.Memory = memoryNeeds(c.Config)
 	for _, part := range s.Components {
 		found.Components = append(found.Components, describeComponent(dir, part))
 		if !tensors {
@@ -102,6 +102,10 @@ func inspect(dir string, tensors bool) inspection {
 		}
 	}
 	if err := c.Check(); err != nil {
+		found.Problems = problemLines(err)
+		return found
+	}
+	if found.Memory, err = memoryNeeds(c, c.Config, 0); err != nil {
 		found.Problems = problemLines(err)
 	}
 	return found
@@ -161,14 +165,13 @@ func (i inspection) print(w io.Writer) {
 		}
 	}
 	if len(i.Memory) > 0 {
-		fmt.Fprintf(w, "\n%-18s %10s %22s\n", "precision", "weights", "KV cache, longest song")
-	}
-	for _, m := range i.Memory {
-		note := ""
-		if m.Precision == "bf16" && i.Floor == "fp32" {
-			note = "  (raised to mixed: acoustic_precision is fp32)"
-		}
-		fmt.Fprintf(w, "%-18s %10s %22s%s\n", m.Precision, size(m.Weights), size(m.KVCache), note)
+		fmt.Fprintln(w)
+		printNeeds(w, i.Memory, func(m memoryNeed) string {
+			if m.Precision == music3.BF16 && i.Floor == "fp32" {
+				return "(raised to mixed: acoustic_precision is fp32)"
+			}
+			return ""
+		})
 	}
 	for _, n := range i.Notes {
 		fmt.Fprintf(w, "\nnote: %s\n", n)

@@ -98,6 +98,17 @@ type MemoryInfo struct {
 	Total, Free, Used int64
 }
 
+// Estimator is a Device that knows what things would take before it makes them.
+type Estimator interface {
+	// WeightBytes is what Load would take of a tensor, whose Data may be missing: the
+	// bytes that stay in place and are read there, and those of the device's own.
+	WeightBytes(t Tensor, use Use, as DType) (inPlace, private int64)
+	// BufferBytes is what NewBuffer would take.
+	BufferBytes(d DType, n int) int64
+	// KVCacheBytes is what NewKVCache would take.
+	KVCacheBytes(c KVConfig) int64
+}
+
 // Device owns memory and makes queues. Its methods are safe for concurrent use.
 type Device interface {
 	Info() Info

@@ -21,10 +21,15 @@ func pairPlaces(taps, in int) func(k, o, i int) int {
 	}
 }
 
+// tapPairs is how many numbers packTapPairs makes.
+func tapPairs(taps, out, in int) int {
+	return ceilDiv(out, convColumns) * ceilDiv(in, stepTerms) * taps * convPairs
+}
+
 // packTapPairs turns a kernel into pairs; at is where w holds a number.
 func packTapPairs(w []float32, taps, out, in int, at func(k, o, i int) int) []uint16 {
 	var pairs []uint16
-	aligned(&pairs, ceilDiv(out, convColumns)*ceilDiv(in, stepTerms)*taps*convPairs)
+	aligned(&pairs, tapPairs(taps, out, in))
 	to := pairPlaces(taps, in)
 	for o := range out {
 		for i := range in {

@@ -24,11 +24,11 @@ type Options struct {
 	// PackBytes bounds what is packed when it is loaded. Vector kernels read
 	// matrices in panels. A matrix whose panels take at most this many bytes gets
 	// them at once and keeps them, in private memory; the panels of a larger one are
-	// made part by part inside each operation, from the mapping. 0 means 4 MiB, which
-	// is small beside the weights of a large model; a negative number means never.
-	// At level avx512bf16 matrices of bfloat16 of any size are packed while memory
-	// lasts, for a few rows are multiplied several times as fast then; at level amx
-	// never. None of this changes a bit of the results.
+	// made part by part inside each operation, from the mapping. A negative number
+	// means never. 0 means what is good at the level: 4 MiB, which is small beside the
+	// weights of a large model, and at avx512bf16 matrices of bfloat16 of any size
+	// while memory lasts, for a few rows are multiplied several times as fast then; at
+	// amx these are never packed. None of this changes a bit of the results.
 	PackBytes int64
 }
 
@@ -61,9 +61,6 @@ func New(o Options) (compute.Device, error) {
 		return nil, err
 	}
 	d := &device{threads: threads, level: l, kernels: machineKernels(l), pack: o.PackBytes}
-	if d.pack == 0 {
-		d.pack = defaultPackBytes
-	}
 	d.pool = newPool(threads, &d.kernels)
 	return d, nil
 }
@@ -96,19 +93,46 @@ func (d *device) Load(t compute.Tensor, use compute.Use, as compute.DType) (comp
 
 // packMatrix gives w a second form, if that is what its products are fastest with.
 func (d *device) packMatrix(w *weight) {
-	k := &d.kernels
-	switch {
-	case w.bits != nil && k.bf16Linear != nil && k.packPairs == nil: // multiplied as they lie
-	case w.bits != nil && k.bf16Linear != nil && w.dtype == compute.BF16:
-		inPlace := w.private == 0 // else there is a copy already
-		if inPlace && d.pack >= 0 && hasRoom(int64(2*len(w.bits))) {
-			w.pairs = k.packPairs(w)
-			w.private += int64(2 * len(w.pairs))
+	switch d.packed(w.shape, w.bits != nil, w.dtype, w.private == 0) {
+	case asPairs:
+		if d.pack != 0 || hasRoom(2*pairCount(w.shape)) {
+			w.pairs = d.kernels.packPairs(w)
+			w.private += 2 * pairCount(w.shape)
 		}
-	case k.panels.there() && panelBytes(w.shape) <= d.pack:
-		w.panels = k.packAll(w)
+	case asPanels:
+		w.panels = d.packAll(w)
 		w.private += panelBytes(w.shape)
 	}
+}
+
+// packing is a second form of a matrix.
+type packing uint8
+
+const (
+	unpacked packing = iota
+	asPairs
+	asPanels
+)
+
+// packed tells which second form a matrix of that shape gets.
+func (d *device) packed(shape []int, bits bool, as compute.DType, inPlace bool) packing {
+	k := &d.kernels
+	switch {
+	case bits && k.bf16Linear != nil && k.packPairs == nil: // multiplied as they lie
+	case bits && k.bf16Linear != nil && as == compute.BF16:
+		if inPlace && (d.pack == 0 || 2*pairCount(shape) <= d.pack) { // else there is a copy already
+			return asPairs
+		}
+	case k.panels.there():
+		most := d.pack
+		if most == 0 {
+			most = defaultPackBytes
+		}
+		if panelBytes(shape) <= most {
+			return asPanels
+		}
+	}
+	return unpacked
 }
 
 func (d *device) NewBuffer(t compute.DType, n int) (compute.Buffer, error) {

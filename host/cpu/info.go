@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"fmt"
 	"os"
 	"runtime"
 	"strings"
@@ -35,4 +36,24 @@ func machineMemory() compute.MemoryInfo {
 func hasRoom(bytes int64) bool {
 	m := machineMemory()
 	return bytes <= m.Free-m.Total/8 && m.Total > 0
+}
+
+// WhyPacked says in words what Options.PackBytes comes to at the level of this machine.
+func WhyPacked(bytes int64) string {
+	l, err := chooseLevel("")
+	if err != nil {
+		return err.Error()
+	}
+	k := machineKernels(l)
+	switch {
+	case !k.panels.there():
+		return fmt.Sprintf("nothing: the portable code of level %s reads matrices as they lie", l)
+	case bytes < 0:
+		return "nothing: panels are made inside each operation"
+	case bytes > 0:
+		return fmt.Sprintf("matrices whose copy is at most %d bytes", bytes)
+	case k.packPairs != nil:
+		return fmt.Sprintf("at level %s all matrices of bfloat16, as far as there is memory, for a few rows are multiplied several times as fast then; and small matrices of float32", l)
+	}
+	return fmt.Sprintf("at level %s matrices whose copy is at most %d bytes; larger ones are bound by memory, and a copy in float32 would take more of it", l, defaultPackBytes)
 }

@@ -38,13 +38,20 @@ func checkKVConfig(c compute.KVConfig) error {
 	return nil
 }
 
-func newKVCache(d *device, c compute.KVConfig) (compute.KVCache, error) {
-	cache := &kvCache{device: d, config: c,
+// layoutKV is a cache without its memory.
+func layoutKV(c compute.KVConfig) *kvCache {
+	cache := &kvCache{config: c,
 		keyPanels: ceilDiv(c.BlockSize, panelColumns), valuePanels: ceilDiv(c.HeadDim, panelColumns),
 		keyPanel: c.HeadDim * panelColumns, valuePanel: c.BlockSize * panelColumns}
 	if c.DType == compute.BF16 {
 		cache.keyPanel, cache.valuePanel = roundUp(c.HeadDim, 2)*panelColumns, roundUp(c.BlockSize, 2)*panelColumns
 	}
+	return cache
+}
+
+func newKVCache(d *device, c compute.KVConfig) (compute.KVCache, error) {
+	cache := layoutKV(c)
+	cache.device = d
 	if err := d.reserve(cache.bytes(), "a KV cache"); err != nil {
 		return nil, err
 	}

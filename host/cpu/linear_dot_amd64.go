@@ -115,7 +115,7 @@ func packAllPairs(w *weight) []uint16 {
 	steps, _ := stepsOf(k)
 	size := steps * stepTerms * panelColumns
 	var pairs []uint16
-	aligned(&pairs, ceilDiv(n, panelColumns)*size)
+	aligned(&pairs, int(pairCount(w.shape)))
 	for i := range ceilDiv(n, panelColumns) {
 		w.packPairs(pairs[i*size:], i)
 	}

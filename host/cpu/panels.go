@@ -144,14 +144,28 @@ func panelBytes(shape []int) int64 {
 	return 4 * panelColumns * int64(ceilDiv(shape[0], panelColumns)) * int64(shape[1])
 }
 
+// pairCount is how many numbers the pairs of a matrix of that shape have, see
+// dotLinear.
+func pairCount(shape []int) int64 {
+	steps, _ := stepsOf(shape[1])
+	return int64(ceilDiv(shape[0], panelColumns)) * int64(steps*stepTerms*panelColumns)
+}
+
+// packTask makes the panels of a matrix. The workers that make them are those that read
+// them: on machines with several memories, pages lie where they are first written.
+type packTask struct {
+	w      *weight
+	panels []float32
+}
+
 // packAll makes the panels of a matrix.
-func (k *kernels) packAll(w *weight) []float32 {
-	s := scratch{kernels: k}
-	n, width := w.shape[0], w.shape[1]
-	size := panelColumns * width
-	panels := make([]float32, ceilDiv(n, panelColumns)*size)
-	for row := 0; row < n; row += panelColumns {
-		s.packPanel(panels[row*width:][:size], w, row, 0, width)
-	}
-	return panels
+func (d *device) packAll(w *weight) []float32 {
+	t := &packTask{w: w, panels: make([]float32, panelBytes(w.shape)/4)}
+	d.pool.run(d.pool.newJob(), t, ceilDiv(w.shape[0], panelColumns), len(t.panels))
+	return t.panels
+}
+
+func (t *packTask) chunk(i int, s *scratch) {
+	width := t.w.shape[1]
+	s.packPanel(t.panels[i*panelColumns*width:][:panelColumns*width], t.w, i*panelColumns, 0, width)
 }

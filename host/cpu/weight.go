@@ -49,32 +49,56 @@ func loadWeight(t compute.Tensor, use compute.Use, as compute.DType, k *kernels)
 		return nil, fmt.Errorf("cpu: load %s: %w", t.Name, err)
 	}
 	w := &weight{shape: append([]int(nil), t.Shape...), dtype: as, use: use}
-	switch {
-	case use == compute.UseConv || use == compute.UseConvTranspose:
+	switch form := formOf(t.DType, use, as); form {
+	case kernelForm:
 		w.packKernel(values(t, n, as), k)
-	case t.DType == compute.F32 && as == compute.F32:
+	case floatsInPlace:
 		var copied bool
 		w.floats, copied = inPlace[float32](t.Data, n)
 		if copied {
 			w.private = int64(4 * n)
 		}
-	case use == compute.UseVector:
-		w.floats = values(t, n, as)
-		w.private = int64(4 * n)
-	case t.DType == compute.BF16:
+	case bitsInPlace:
 		var copied bool
 		w.bits, copied = inPlace[uint16](t.Data, n)
 		if copied {
 			w.private = int64(2 * n)
 		}
-	case as == compute.BF16:
+	case ownBits:
 		w.bits = roundedBits(t, n, k)
 		w.private = int64(2 * n)
-	default:
+	case ownFloats:
 		w.floats = values(t, n, as)
 		w.private = int64(4 * n)
 	}
 	return w, nil
+}
+
+// form is how a weight is kept, but for the panels and pairs of matrices.
+type form uint8
+
+const (
+	floatsInPlace form = iota + 1
+	bitsInPlace
+	ownFloats
+	ownBits
+	kernelForm // of convolutions
+)
+
+func formOf(stored compute.DType, use compute.Use, as compute.DType) form {
+	switch {
+	case use == compute.UseConv || use == compute.UseConvTranspose:
+		return kernelForm
+	case stored == compute.F32 && as == compute.F32:
+		return floatsInPlace
+	case use == compute.UseVector:
+		return ownFloats
+	case stored == compute.BF16:
+		return bitsInPlace
+	case as == compute.BF16:
+		return ownBits
+	}
+	return ownFloats
 }
 
 // packKernel keeps the kernel of a convolution.

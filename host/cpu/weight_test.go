@@ -147,3 +147,70 @@ func TestClosed(t *testing.T) {
 		t.Error("-1 threads")
 	}
 }
+
+// TestWeightBytes: at every level, what a weight takes is what was said beforehand.
+func TestWeightBytes(t *testing.T) {
+	const rows, width, taps = 34, 50, 3
+	types := []compute.DType{compute.F32, compute.BF16, compute.F16, compute.F64, compute.F8E4M3, compute.F8E5M2}
+	uses := []compute.Use{compute.UseLinear, compute.UseTable, compute.UseColdTable, compute.UseVector, compute.UseConv, compute.UseConvTranspose}
+	examined := 0
+	for _, level := range cpu.MachineLevels() {
+		for _, pack := range []int64{-1, 0, 1000, 1 << 40} {
+			d := openWith(t, cpu.Options{Threads: 2, Level: level, PackBytes: pack})
+			estimator := d.(compute.Estimator)
+			for _, stored := range types {
+				for _, use := range uses {
+					for _, as := range []compute.DType{compute.F32, compute.BF16} {
+						for _, rest := range []int{0, 1} {
+							x := compute.Tensor{Name: "w", DType: stored, Shape: []int{rows, width}}
+							if use == compute.UseConv || use == compute.UseConvTranspose {
+								x.Shape = append(x.Shape, taps)
+							}
+							n := stored.Size()
+							for _, s := range x.Shape {
+								n *= s
+							}
+							if rest > 0 {
+								x.Data = aligned(n, rest)
+							}
+							inPlace, private := estimator.WeightBytes(x, use, as)
+							x.Data = aligned(n, rest)
+							w, err := d.Load(x, use, as)
+							if err != nil {
+								t.Fatal(err)
+							}
+							if got := w.PrivateBytes(); got != private {
+								t.Errorf("%s, packing %d: %v for use %d as %v, %d beside 8: %d private bytes, %d said before", level, pack, stored, use, as, rest, got, private)
+							}
+							if inPlace != 0 && inPlace != int64(n) || inPlace == 0 && private == 0 {
+								t.Errorf("%s, packing %d: %v for use %d as %v: %d bytes in place, %d private, of %d", level, pack, stored, use, as, inPlace, private, n)
+							}
+							examined++
+						}
+					}
+				}
+			}
+		}
+	}
+	t.Logf("examined %d weights", examined)
+}
+
+// TestMemoryBytes: buffers and caches take what was said beforehand.
+func TestMemoryBytes(t *testing.T) {
+	d := openWith(t, cpu.Options{Threads: 1})
+	estimator := d.(compute.Estimator)
+	var want int64
+	for _, dtype := range []compute.DType{compute.F32, compute.BF16} {
+		c := compute.KVConfig{Layers: 2, Heads: 3, HeadDim: 24, BlockSize: 5, Blocks: 7, DType: dtype}
+		if _, err := d.NewKVCache(c); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.NewBuffer(dtype, 77); err != nil {
+			t.Fatal(err)
+		}
+		want += estimator.KVCacheBytes(c) + estimator.BufferBytes(dtype, 77)
+	}
+	if used := d.Memory().Used; used != want {
+		t.Errorf("%d bytes in use, %d said before", used, want)
+	}
+}

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"skald/host"
 	"skald/host/checkpoint"
 	"skald/host/compute"
 	"skald/host/music3"
@@ -27,6 +26,7 @@ type Options struct {
 	Device    string // "auto", "cpu", "cuda", "cuda:N"; "" is "auto"
 	Threads   int    // 0: as many as the machine offers
 	Songs     int    // sung at once; 0 is defaultSongs
+	PackBytes int64  // see cpu.Options; 0 packs what is good and fits
 	Precision string // "fp32", "mixed", "bf16"; "" is "mixed", as the published server runs
 	Logger    *slog.Logger
 	Progress  func(LoadProgress) // called during Open, from one goroutine
@@ -140,13 +140,21 @@ func Open(ctx context.Context, o Options) (e *Engine, err error) {
 	if err := e.loadTokenizer(); err != nil {
 		return e, err
 	}
-	if e.device, err = host.Open(o.Device, o.Threads); err != nil {
+	memory, err := e.openDevice(o, precision)
+	if err != nil {
 		return e, err
 	}
-	if e.model, err = music3.Load(ctx, e.device, e.ck, e.ck.Config, precision, e.loadProgress(o.Progress)); err != nil {
+	need := memory.Need
+	e.log.Info("memory", "needed", need.Total(), "weights_in_place", need.InPlace, "weights_own", need.Private,
+		"kv_cache", need.KVCache, "songs", need.Songs, "working", need.Scratch, "available", memory.Have.Free, "total", memory.Have.Total)
+	progress := e.loadProgress(o.Progress, memory.plan)
+	if err := e.preload(ctx, memory.plan, preloadWorkers(e.device.Info().Threads), progress); err != nil {
+		return e, fmt.Errorf("reading the weights: %w", err)
+	}
+	if e.model, err = music3.Load(ctx, e.device, e.ck, e.ck.Config, precision, progress); err != nil {
 		return e, err
 	}
-	e.positions = e.kvPositions()
+	e.positions = memory.Positions
 	if e.loop, err = e.model.NewFrameLoop(e.songs, e.positions); err != nil {
 		return e, err
 	}
@@ -155,7 +163,8 @@ func Open(ctx context.Context, o Options) (e *Engine, err error) {
 		return e, err
 	}
 	if o.Progress != nil {
-		o.Progress(LoadProgress{Bytes: e.ck.Bytes(), Total: e.ck.Bytes(), Done: true})
+		n := e.ck.Bytes()
+		o.Progress(LoadProgress{Bytes: n, Total: n, Done: true})
 	}
 	e.describe(o.ModelDir == "", precision, time.Since(start))
 	e.workers.Go(e.runFrames)
@@ -181,16 +190,8 @@ func (e *Engine) choosePrecision(asked string) (music3.Precision, error) {
 	return raised, nil
 }
 
-// kvPositions sizes the frame loop's cache: room for the longest songs, but no more
-// than half of the memory that is free, and at least one longest song.
-func (e *Engine) kvPositions() int {
-	longest := 2*e.ck.Config.LanguageModel.MaxPositions + maxPromptTokens
-	want := e.songs * longest
-	if free := e.device.Memory().Free; free > 0 {
-		want = min(want, int(float64(longest)*float64(free/2)/float64(e.model.KVBytes(longest))))
-	}
-	return max(want, longest)
-}
+// preloadWorkers is how many workers read weights: so many pages are asked for at once.
+func preloadWorkers(threads int) int { return max(2, min(threads, 8)) }
 
 // loadTokenizer reads the tokenizer, which must have the prompt's control tokens.
 func (e *Engine) loadTokenizer() error {
@@ -210,17 +211,29 @@ func (e *Engine) loadTokenizer() error {
 	return nil
 }
 
-// loadProgress turns bytes per tensor into a rate; nil stays nil.
-func (e *Engine) loadProgress(report func(LoadProgress)) func(string, int64) {
+// loadProgress turns bytes into a rate, which is that of one component. Bytes count twice:
+// when they are read, and when they are prepared.
+func (e *Engine) loadProgress(report func(LoadProgress), plan music3.Plan) func(component string, bytes int64) {
 	if report == nil {
-		return nil
+		return func(string, int64) {}
 	}
-	start, done, total := time.Now(), int64(0), e.ck.Bytes()
+	total := plan.Bytes
+	if e.ck.Mapped() {
+		for _, r := range plan.Read {
+			total += int64(len(r.Data))
+		}
+	}
+	var done, before int64
+	var current string
+	start := time.Now()
 	return func(component string, bytes int64) {
-		done = min(done+bytes, total)
+		if component != current {
+			current, start, before = component, time.Now(), done
+		}
+		done += bytes
 		report(LoadProgress{
-			Component: component, Bytes: done, Total: total,
-			BytesPerSecond: float64(done) / max(time.Since(start).Seconds(), 1e-9),
+			Component: component, Bytes: min(done, total), Total: total,
+			BytesPerSecond: float64(done-before) / max(time.Since(start).Seconds(), 1e-9),
 		})
 	}
 }

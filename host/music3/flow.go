@@ -82,8 +82,8 @@ func (f *FlowTransformer) foldInput(l *loader, a *allocator) {
 		row := folded[i*width : (i+1)*width]
 		latent, condition = append(latent, row[:x]...), append(condition, row[2*x:]...)
 	}
-	f.inLatent = l.put(fromFloats("transformer.proj_in (latents)", latent, d, x), compute.UseLinear, f.dtype)
-	f.inCondition = l.put(fromFloats("transformer.proj_in (condition)", condition, d, f.cfg.ConditionDim), compute.UseLinear, f.dtype)
+	f.inLatent = l.putMade(fromFloats("transformer.proj_in (latents)", latent, d, x), compute.UseLinear, f.dtype)
+	f.inCondition = l.putMade(fromFloats("transformer.proj_in (condition)", condition, d, f.cfg.ConditionDim), compute.UseLinear, f.dtype)
 }
 
 // foldOutput computes (Q + I) W, where Q is the 1x1 convolution after the output
@@ -98,12 +98,15 @@ func (f *FlowTransformer) foldOutput(l *loader, a *allocator) {
 	if l.err != nil {
 		return
 	}
-	f.out = l.put(fromFloats("transformer.proj_out (folded)", transpose(folded, d, x), x, d), compute.UseLinear, f.dtype)
+	f.out = l.putMade(fromFloats("transformer.proj_out (folded)", transpose(folded, d, x), x, d), compute.UseLinear, f.dtype)
 }
 
 // foldResidual returns w p + w for w [rows, n] and p [n, n], computed by the device in
 // float32.
 func foldResidual(l *loader, a *allocator, w []float32, rows int, p []float32, n int) []float32 {
+	if l.counting != nil {
+		return w
+	}
 	weight, err := l.dev.Load(fromFloats("fold", transpose(p, n, n), n, n), compute.UseLinear, compute.F32)
 	if err != nil {
 		l.err = err

@@ -19,6 +19,7 @@ type loader struct {
 	src       Source
 	component string
 	progress  func(component string, bytes int64)
+	counting  *countingDevice // when nothing is loaded: tensors need no data then
 	err       error
 }
 
@@ -54,9 +55,34 @@ func (l *loader) put(t compute.Tensor, use compute.Use, as compute.DType) comput
 		l.err = fmt.Errorf("music3: loading %s: %w", t.Name, err)
 		return nil
 	}
-	if l.progress != nil {
-		l.progress(l.component, int64(len(t.Data)))
+	if l.counting != nil && use != compute.UseColdTable {
+		l.counting.reads(l.component, t)
 	}
+	if l.progress != nil {
+		l.progress(l.component, tensorBytes(t))
+	}
+	return w
+}
+
+func tensorBytes(t compute.Tensor) int64 {
+	n := int64(t.DType.Size())
+	for _, d := range t.Shape {
+		n *= int64(d)
+	}
+	return n
+}
+
+// putMade is put for a tensor whose values were computed here.
+func (l *loader) putMade(t compute.Tensor, use compute.Use, as compute.DType) compute.Weight {
+	c := l.counting
+	if c == nil {
+		return l.put(t, use, as)
+	}
+	t.Data = nil
+	before := c.inPlace
+	w := l.put(t, use, as)
+	c.private += c.inPlace - before // nobody else has it
+	c.inPlace = before
 	return w
 }
 
@@ -71,6 +97,10 @@ func (l *loader) floats(name string, as compute.DType) []float32 {
 	if l.err != nil {
 		return nil
 	}
+	if l.counting != nil {
+		l.counting.reads(l.component, t)
+		return make([]float32, tensorBytes(t)/int64(t.DType.Size()))
+	}
 	v, err := decode(t)
 	if err != nil {
 		l.err = err
@@ -84,14 +114,16 @@ func (l *loader) floats(name string, as compute.DType) []float32 {
 
 // rows cuts rows lo to hi out of a matrix without copying.
 func rows(t compute.Tensor, lo, hi int) compute.Tensor {
-	if t.Data == nil {
+	if t.Shape == nil { // there was an error
 		return t
 	}
 	width := t.DType.Size()
 	for _, n := range t.Shape[1:] {
 		width *= n
 	}
-	t.Data = t.Data[lo*width : hi*width]
+	if t.Data != nil {
+		t.Data = t.Data[lo*width : hi*width]
+	}
 	t.Shape = append([]int{hi - lo}, t.Shape[1:]...)
 	t.Name = fmt.Sprintf("%s[%d:%d]", t.Name, lo, hi)
 	return t

@@ -33,12 +33,15 @@ type Source interface {
 // model is used. progress, which may be nil, is told of the bytes of each tensor as it is
 // loaded.
 func Load(ctx context.Context, dev compute.Device, src Source, c checkpoint.Config, p Precision, progress func(component string, bytes int64)) (*Model, error) {
-	l := &loader{ctx: ctx, dev: dev, src: src, progress: progress}
-	a := &allocator{dev: dev}
+	return load(&loader{ctx: ctx, dev: dev, src: src, progress: progress}, c, p)
+}
+
+func load(l *loader, c checkpoint.Config, p Precision) (*Model, error) {
+	a := &allocator{dev: l.dev}
 	if err := checkWindows(c.ConditionEncoder); err != nil {
 		return nil, err
 	}
-	m := &Model{Config: c, Precision: p, dev: dev}
+	m := &Model{Config: c, Precision: p, dev: l.dev}
 	m.lm = loadLanguageModel(l, a, c.LanguageModel, p.Language())
 	m.depth = loadDepthDecoder(l, a, c.DepthDecoder, p.Language())
 	m.cond = loadConditionEncoder(l, c.ConditionEncoder, p.Language())

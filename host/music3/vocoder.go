@@ -60,7 +60,7 @@ func loadVocoder(l *loader, cfg checkpoint.Vocoder, dtype compute.DType) *Vocode
 			block.units = append(block.units, residualUnit{
 				snake1: snake(unit + "snake1"), snake2: snake(unit + "snake2"),
 				conv1: loadConv(l, unit+"conv1", dtype, dilation),
-				conv2: l.put(withoutTaps(l.folded(unit+"conv2", dtype)), compute.UseLinear, dtype),
+				conv2: l.putMade(withoutTaps(l.folded(unit+"conv2", dtype)), compute.UseLinear, dtype),
 				bias2: l.weight(unit+"conv2.bias", compute.UseVector, dtype),
 			})
 		}
@@ -73,7 +73,7 @@ func loadVocoder(l *loader, cfg checkpoint.Vocoder, dtype compute.DType) *Vocode
 
 func loadConv(l *loader, name string, dtype compute.DType, dilation int) conv {
 	t := l.folded(name, dtype)
-	c := conv{dilation: dilation, w: l.put(t, compute.UseConv, dtype), bias: l.weight(name+".bias", compute.UseVector, dtype)}
+	c := conv{dilation: dilation, w: l.putMade(t, compute.UseConv, dtype), bias: l.weight(name+".bias", compute.UseVector, dtype)}
 	if l.err == nil {
 		c.out, c.taps = t.Shape[0], t.Shape[2]
 	}
@@ -82,7 +82,7 @@ func loadConv(l *loader, name string, dtype compute.DType, dilation int) conv {
 
 func loadConvTranspose(l *loader, name string, dtype compute.DType, stride int) conv {
 	t := l.folded(name, dtype)
-	c := conv{stride: stride, w: l.put(t, compute.UseConvTranspose, dtype), bias: l.weight(name+".bias", compute.UseVector, dtype)}
+	c := conv{stride: stride, w: l.putMade(t, compute.UseConvTranspose, dtype), bias: l.weight(name+".bias", compute.UseVector, dtype)}
 	if l.err == nil {
 		c.out, c.taps = t.Shape[1], t.Shape[2]
 	}
@@ -105,6 +105,9 @@ func (l *loader) folded(name string, dtype compute.DType) compute.Tensor {
 	v, g := l.floats(name+".weight_v", dtype), l.floats(name+".weight_g", dtype)
 	if l.err != nil {
 		return compute.Tensor{}
+	}
+	if l.counting != nil {
+		return compute.Tensor{Name: name, DType: compute.F32, Shape: shape}
 	}
 	width := len(v) / len(g)
 	for i := range g {
