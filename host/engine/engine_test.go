@@ -348,3 +348,23 @@ func TestPrecisionIsRaisedWithAWarning(t *testing.T) {
 		t.Errorf("warnings %q", song.Warnings)
 	}
 }
+
+// TestCodesOfASong sings a song again from the codes it came with.
+func TestCodesOfASong(t *testing.T) {
+	e := open(t, "", "")
+	defer e.Close()
+	r := short(e)
+	r.Seed = 7
+	song := sing(t, e, r)
+	if len(song.Codes) != song.Frames+1 {
+		t.Fatalf("%d iterations of codes for %d frames", len(song.Codes), song.Frames)
+	}
+	r.Replay = &engine.Replay{Codes: song.Codes}
+	if !sameSamples(song, sing(t, e, r)) {
+		t.Error("the song's own codes gave another song")
+	}
+	r.Steps++
+	if sameSamples(song, sing(t, e, r)) {
+		t.Error("another number of steps gave the same song")
+	}
+}

@@ -132,8 +132,9 @@ func (e *Engine) prefill(s *singing) error {
 func (e *Engine) step(group []*singing) error {
 	began := time.Now()
 	voices := make([]*music3.Voice, len(group))
+	before := make([]int, len(group)) // iterations
 	for i, s := range group {
-		voices[i] = s.voice
+		voices[i], before[i] = s.voice, s.voice.Iterations()
 		select {
 		case <-s.r.Finish:
 			s.voice.Finish()
@@ -150,9 +151,12 @@ func (e *Engine) step(group []*singing) error {
 		}
 		e.rates.frame.add(time.Since(began), 1)
 	}
-	for _, s := range group {
+	for i, s := range group {
 		s.took(StageAR, began)
 		v := s.voice
+		if v.Iterations() > before[i] {
+			s.song.Codes = append(s.song.Codes, slices.Clone(v.Codes()))
+		}
 		s.report(Progress{Stage: StageAR, Fraction: float64(v.Frames()) / float64(v.MaxFrames), Frames: v.Frames()})
 		if v.End() != music3.Singing {
 			s.endFrames()

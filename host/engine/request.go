@@ -123,6 +123,9 @@ type Song struct {
 	Warnings     []string
 	Timings      []Timing // in stage order
 	RMS, Peak    float64  // of all samples
+	// Codes are those of every iteration, as in Replay: with them the same song can be
+	// rendered again in another way.
+	Codes [][]int32
 }
 
 // Timing is the time one stage took, summed over its windows.

@@ -49,6 +49,9 @@ func (v *Voice) Frames() int { return v.frames }
 // Iterations is the number of iterations so far, the priming one included.
 func (v *Voice) Iterations() int { return v.iteration }
 
+// Codes are the codes [B] of the newest iteration, valid until the next one.
+func (v *Voice) Codes() []int32 { return v.codes }
+
 // End tells whether the voice still sings.
 func (v *Voice) End() End { return v.end }
 
