@@ -24,7 +24,7 @@ var headersOfSong = map[string]string{
 }
 
 // exposedHeaders are those that scripts of other origins may read.
-var exposedHeaders = append(slices.Sorted(maps.Keys(headersOfSong)), "Retry-After")
+var exposedHeaders = append(slices.Sorted(maps.Keys(headersOfSong)), "Retry-After", "Location", "Skald-Complete", "Content-Range", "ETag")
 
 // stages in the order of Server-Timing.
 var stages = []engine.Stage{

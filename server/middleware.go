@@ -108,8 +108,8 @@ func newCORS(origins []string) (gin.HandlerFunc, error) {
 		c.Header("Access-Control-Allow-Origin", origin)
 		c.Header("Access-Control-Expose-Headers", strings.Join(exposedHeaders, ", "))
 		if c.Request.Method == http.MethodOptions && c.GetHeader("Access-Control-Request-Method") != "" {
-			c.Header("Access-Control-Allow-Methods", "GET, HEAD, POST")
-			c.Header("Access-Control-Allow-Headers", "Authorization, Content-Type, "+requestIDHeader)
+			c.Header("Access-Control-Allow-Methods", "GET, HEAD, POST, DELETE")
+			c.Header("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, Range, "+requestIDHeader)
 			c.Header("Access-Control-Max-Age", "600")
 			c.AbortWithStatus(http.StatusNoContent)
 		}

@@ -32,7 +32,7 @@ func (s *Server) openAPI(w http.ResponseWriter, _ *http.Request) {
 		},
 		"paths": paths(),
 		"components": object{
-			"schemas": object{
+			"schemas": merge(jobSchemas(rules), object{
 				"SongRequest": rules.Schema(),
 				"Error":       schemaOf[errorReply](),
 				"Model":       schemaOf[modelObject](),
@@ -42,7 +42,7 @@ func (s *Server) openAPI(w http.ResponseWriter, _ *http.Request) {
 				"AudioDelta":  schemaOf[audioDelta](),
 				"AudioDone":   schemaOf[audioDone](),
 				"StreamError": schemaOf[failure](),
-			},
+			}),
 			"securitySchemes": object{"key": object{"type": "http", "scheme": "bearer"}},
 		},
 	}
@@ -68,7 +68,7 @@ func paths() object {
 		path["get"].(object)["security"] = []object{}
 		return path
 	}
-	return object{
+	return merge(jobPaths(), object{
 		"/v1/audio/speech": object{"post": object{
 			"operationId": "createSong",
 			"summary":     "Makes a song.",
@@ -89,7 +89,7 @@ func paths() object {
 			merge(object{"200": object{"description": "Figures.", "content": object{"text/plain": object{"schema": object{"type": "string"}}}}}, failures(401))),
 		"/openapi.json": open(get("openAPI", "This document.",
 			merge(object{"200": object{"description": "An OpenAPI document.", "content": object{"application/json": object{"schema": object{"type": "object"}}}}}, failures(503)))),
-	}
+	})
 }
 
 // song describes the reply that is a song.

@@ -17,9 +17,17 @@ func (s *Server) SetLoading(p engine.LoadProgress) {
 	s.loading = p
 }
 
-// SetEngine gives the server its loaded model, and songs are accepted from now on. The
-// caller closes the engine after Run has returned.
-func (s *Server) SetEngine(e *engine.Engine) { s.setSinger(e) }
+// SetEngine gives the server its loaded model, and songs are accepted from now on, jobs
+// too if it keeps any. The caller closes the engine after Run has returned.
+func (s *Server) SetEngine(e *engine.Engine) error {
+	if s.config.Jobs != nil {
+		if err := s.startWorker(e); err != nil {
+			return err
+		}
+	}
+	s.setSinger(e)
+	return nil
+}
 
 func (s *Server) setSinger(m singer) {
 	s.mu.Lock()
@@ -129,7 +137,7 @@ func (s *Server) sing(request context.Context, m singer, r engine.Request) (*eng
 // than Config.DrainTimeout.
 func (s *Server) drain() {
 	s.mu.Lock()
-	songs := s.places
+	songs, worker := s.places, s.worker
 	if !s.draining {
 		s.draining = true
 		if songs == 0 {
@@ -139,11 +147,21 @@ func (s *Server) drain() {
 	s.mu.Unlock()
 
 	s.log.Info("shutting down", "songs", songs, "timeout", s.config.DrainTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), s.config.DrainTimeout)
+	defer cancel()
+	working := make(chan struct{})
+	go func() {
+		if worker != nil {
+			worker.Stop(ctx)
+		}
+		close(working)
+	}()
 	select {
 	case <-s.idle:
-	case <-time.After(s.config.DrainTimeout):
+	case <-ctx.Done():
 		s.log.Warn("cancelling songs that are not finished")
 	}
+	<-working
 	s.stopSongs(errDraining)
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"skald/host/engine"
+	"skald/server/jobs"
 )
 
 // Config holds the operator's choices. The zero value serves loopback addresses
@@ -43,6 +44,9 @@ type Config struct {
 	SongTimeout    time.Duration // for a song from its request to its end; 0: none
 	DrainTimeout   time.Duration // how long a song may go on after Run's context ends; 0: 30 s
 	StallAfter     time.Duration // without progress for so long a song has stalled; 0: 10 min
+
+	Jobs       *jobs.Store // keeps the jobs; nil: there are none
+	WorkerName string      // of this process, in records of jobs
 
 	Version string       // of the program
 	Logger  *slog.Logger // nil: slog.Default()
@@ -82,6 +86,8 @@ type Server struct {
 	metrics  *metrics
 	handler  http.Handler
 
+	songFiles songFiles
+
 	songs     context.Context // ends the songs
 	stopSongs context.CancelCauseFunc
 
@@ -93,6 +99,7 @@ type Server struct {
 	idle      chan struct{}  // closed once draining and without songs
 	places    int            // taken by songs, from admission until their reply is sent
 	placesOf  map[caller]int // those of each key
+	worker    *jobs.Worker   // takes up jobs; nil: this process does not
 	busySince time.Time      // when the engine last had nothing to do
 	lastSong  time.Duration  // the time the last song took, its queueing included
 }
@@ -155,6 +162,7 @@ func (s *Server) routes(cors gin.HandlerFunc) http.Handler {
 
 	v1 := r.Group("/v1", s.requireKey)
 	v1.POST("/audio/speech", gin.WrapF(s.speech))
+	s.routeJobs(v1)
 	v1.Match(reading, "/models", gin.WrapF(s.models))
 	// A model's name may hold slashes.
 	v1.Match(reading, "/models/*id", func(c *gin.Context) {

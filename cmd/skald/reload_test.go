@@ -200,7 +200,7 @@ func TestServeRefuses(t *testing.T) {
 		{"--pprof nowhere", "--pprof nowhere"},
 	} {
 		s := &safeBuffer{}
-		code := run(t.Context(), append([]string{"serve", "--listen", "127.0.0.1:0"}, strings.Fields(tt.args)...), nil, strings.NewReader(""), s, s)
+		code := run(t.Context(), append([]string{"serve", "--listen", "127.0.0.1:0", "--state-dir", t.TempDir()}, strings.Fields(tt.args)...), nil, strings.NewReader(""), s, s)
 		if code != exitUsage || !strings.Contains(s.String(), tt.part) {
 			t.Errorf("%s: exit code %d, %s", tt.args, code, s)
 		}

@@ -39,6 +39,7 @@ type serveFlags struct {
 	shutdown     time.Duration
 	stall        time.Duration
 	logFormat    *choice
+	jobs         *jobFlags
 }
 
 func newServe() *cobra.Command {
@@ -74,12 +75,13 @@ one kills.`,
 	flags.DurationVar(&f.songTimeout, "song-timeout", 0, "how long a song may take from its request to its end; 0: no limit")
 	flags.DurationVar(&f.shutdown, "shutdown-timeout", 30*time.Second, "how long a running song may go on after a signal to stop")
 	flags.DurationVar(&f.stall, "stall-after", 10*time.Minute, "without progress for so long, /healthz reports a stalled engine")
+	f.jobs = addJobFlags(cmd)
 	f.logFormat = choiceFlag(cmd, "log-format", "text", "form of the log lines", "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return f.run(cmd) }
 	return cmd
 }
 
-func (f *serveFlags) run(cmd *cobra.Command) error {
+func (f *serveFlags) run(cmd *cobra.Command) (err error) {
 	log := f.logger(cmd.ErrOrStderr())
 	config, err := f.config(cmd.InOrStdin(), log)
 	if err != nil {
@@ -100,6 +102,12 @@ func (f *serveFlags) run(cmd *cobra.Command) error {
 	if err := config.CheckListener(listener.Addr()); err != nil {
 		return usagef("%w: --api-key-file, --listen or --allow-unauthenticated-network", err)
 	}
+	store, err := f.jobs.open(cmd.Context(), log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	config.Jobs, config.WorkerName = store, workerName()
 	s, err := server.New(config)
 	if err != nil {
 		return &usageError{err}
@@ -126,7 +134,9 @@ func (f *serveFlags) run(cmd *cobra.Command) error {
 			cancel(fmt.Errorf("loading %s: %w", f.modelName(), err))
 		} else {
 			announce(log, e.Info())
-			s.SetEngine(e)
+			if err := s.SetEngine(e); err != nil {
+				cancel(fmt.Errorf("taking jobs: %w", err))
+			}
 		}
 		loaded <- e
 	}()
@@ -181,6 +191,15 @@ func (f *serveFlags) startReloading(ctx context.Context, log *slog.Logger, s *se
 	signal.Notify(hangups, syscall.SIGHUP)
 	go reload(ctx, log, hangups, reloadInterval, sources...)
 	return func() { signal.Stop(hangups) }
+}
+
+// workerName tells this process from others in records of jobs.
+func workerName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	return fmt.Sprintf("%s/%d", host, os.Getpid())
 }
 
 // announce says what is served, and what is wrong with it.

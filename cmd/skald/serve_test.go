@@ -24,9 +24,11 @@ type serving struct {
 func serve(t *testing.T, args ...string) *serving {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(context.Background())
+	state, ended := t.TempDir(), make(chan struct{})
 	s := &serving{stop: cancel, code: make(chan int, 1), stderr: &safeBuffer{}}
 	go func() {
-		s.code <- run(ctx, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...), nil, strings.NewReader(""), io.Discard, s.stderr)
+		defer close(ended)
+		s.code <- run(ctx, append([]string{"serve", "--listen", "127.0.0.1:0", "--state-dir", state}, args...), nil, strings.NewReader(""), io.Discard, s.stderr)
 	}()
 	listening := regexp.MustCompile(`listening address=(\S+)`)
 	s.wait(t, func() bool {
@@ -36,7 +38,10 @@ func serve(t *testing.T, args ...string) *serving {
 		}
 		return m != nil
 	})
-	t.Cleanup(func() { cancel(nil) })
+	t.Cleanup(func() {
+		cancel(nil)
+		<-ended
+	})
 	return s
 }
 

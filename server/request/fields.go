@@ -58,6 +58,8 @@ type field struct {
 	engine string
 	// object says why an object is refused, where other servers take one.
 	object string
+	// jobs says that only a job has the field.
+	jobs bool
 }
 
 // notBlank is the pattern of a text that says something.
@@ -96,7 +98,7 @@ var fields = []field{
 		about:    "Encoding of the audio.",
 		fallback: func(*Rules) any { return Formats()[0] }},
 	{name: "sample_rate", kind: integer, unit: " Hz",
-		bounds:   func(*Rules) (lo, hi float64) { return minSampleRate, maxSampleRate },
+		bounds:   func(*Rules) (lo, hi float64) { return MinSampleRate, MaxSampleRate },
 		about:    "Sample rate of the audio in Hz. Opus has 48000 alone, and mp3 the nine rates of MPEG audio up to 48000.",
 		fallback: func(r *Rules) any { return r.Info.SampleRate }},
 	{name: "stream", kind: boolean,
@@ -114,6 +116,8 @@ var fields = []field{
 	{name: "voice", kind: text, values: fixed(stockVoices...), check: checkVoice,
 		about:  "No effect: there for clients that always send one. Upper or lower case does not matter.",
 		object: "custom voices do not exist here; describe the voice in instructions"},
+	{name: "source_job", kind: text, jobs: true, check: checkSource,
+		about: "Id of a finished job whose codes are rendered again, with another num_inference_steps, guidance_scale or seed; its lyrics, instructions and length are taken over and cannot be sent too."},
 	{name: "speed", kind: number, check: checkSpeed,
 		bounds:   func(*Rules) (lo, hi float64) { return 1, 1 },
 		about:    "1, and nothing else: the tempo is set in instructions.",
@@ -149,12 +153,14 @@ var stockVoices = []string{
 }
 
 // fieldNames lists every accepted name, for suggestions.
-var fieldNames = func() (names []string) {
+func (r *Rules) fieldNames() (names []string) {
 	for _, f := range fields {
-		names = append(append(names, f.name), f.aliases...)
+		if !f.jobs || r.Source != nil {
+			names = append(append(names, f.name), f.aliases...)
+		}
 	}
 	return names
-}()
+}
 
 // lookup finds the field of a member name.
 func lookup(name string) (*field, bool) {

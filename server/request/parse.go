@@ -27,6 +27,8 @@ type parser struct {
 	bad   map[string]bool  // fields that have a problem already, by their own name
 	found []Problem
 	more  int // problems beyond maxProblems
+
+	sourceJob string // whose request takes the place of the defaults; "": none
 }
 
 // report adds a problem of the member called param.
@@ -153,6 +155,9 @@ func (p *parser) member(name string, raw jsontext.Value) {
 		return // null equals absent
 	}
 	v, flaw := f.decode(raw)
+	if flaw == nil && f.jobs && p.rules.Source == nil {
+		flaw = &fault{code: UnsupportedField, message: "is not supported here: only jobs have it, POST /v1/music/jobs"}
+	}
 	if flaw == nil {
 		if flaw = f.judge(p.rules, v); flaw != nil && (f.kind == number || f.kind == integer) {
 			flaw.message += "; got " + clip(string(raw))
@@ -184,10 +189,10 @@ func (p *parser) unknown(name string, raw jsontext.Value) {
 	}
 	f := &fault{code: UnknownField, message: "is not a field of this request"}
 	if len(p.found) < maxProblems {
-		f.suggestion = nearest(name, fieldNames)
+		f.suggestion = nearest(name, p.rules.fieldNames())
 	}
 	if f.suggestion == "" {
-		f.message += "; its fields are " + strings.Join(fieldNames, ", ")
+		f.message += "; its fields are " + strings.Join(p.rules.fieldNames(), ", ")
 	}
 	p.report(name, f)
 }

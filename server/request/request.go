@@ -28,8 +28,8 @@ func Formats() (names []string) {
 const (
 	maxSteps      = 200
 	maxGuidance   = 20
-	minSampleRate = 8000
-	maxSampleRate = 96000
+	MinSampleRate = 8000
+	MaxSampleRate = 96000
 )
 
 // Rules are what a body is judged by: the loaded model and the operator's choices.
@@ -40,6 +40,9 @@ type Rules struct {
 	// Check finds what only the model can tell, such as a prompt of too many tokens:
 	// Engine.Check.
 	Check func(engine.Request) (warnings []string, err error)
+	// Source finds the job that source_job names: what it was asked for. Nil: the request
+	// is none for a job, and has no such field.
+	Source func(id string) (Understood, error)
 }
 
 // Speech is a request as understood.
@@ -50,6 +53,7 @@ type Speech struct {
 	Stream     bool     // audio is sent while it is made
 	Events     bool     // of a stream: as server-sent events, not bare
 	Warnings   []string // of Rules.Check: the song will carry them
+	SourceJob  string   // whose codes are rendered again; "": none
 	given      map[string]given
 }
 
@@ -92,7 +96,9 @@ func Parse(body []byte, r Rules) (Speech, []Problem) {
 	}
 	var s Speech
 	if p.walk(body) {
-		s = p.speech()
+		if p.source() {
+			s = p.speech()
+		}
 	}
 	return s, p.problems()
 }

@@ -196,7 +196,7 @@ func TestNearest(t *testing.T) {
 		"responce_format": "response_format", "guidance-scale": "guidance_scale", "sampling_rate": "sample_rate",
 	}
 	for name, want := range tests {
-		if got := nearest(name, fieldNames); got != want {
+		if got := nearest(name, (&Rules{}).fieldNames()); got != want {
 			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}

@@ -1,5 +1,7 @@
 package request
 
+import "slices"
+
 // Schema describes the body to programs, as a JSON Schema of the draft 2020-12. It says
 // all of the contract that such a schema can: not that two fields contradict each other,
 // nor what only the model can judge.
@@ -7,6 +9,9 @@ func (r *Rules) Schema() map[string]any {
 	properties := map[string]any{}
 	for i := range fields {
 		f := &fields[i]
+		if f.jobs && r.Source == nil {
+			continue
+		}
 		properties[f.name] = f.schema(r)
 		for _, alias := range f.aliases {
 			s := f.schema(r)
@@ -15,12 +20,16 @@ func (r *Rules) Schema() map[string]any {
 			properties[alias] = s
 		}
 	}
-	required := []any{map[string]any{"anyOf": append(present("input"), map[string]any{
+	var source []any // a job may take both from another one
+	if r.Source != nil {
+		source = present("source_job")
+	}
+	required := []any{map[string]any{"anyOf": slices.Concat(present("input"), source, []any{map[string]any{
 		"required":   []string{"instrumental"},
 		"properties": map[string]any{"instrumental": map[string]any{"const": true}},
-	})}}
+	}})}}
 	if r.Defaults.Instructions == "" {
-		required = append(required, map[string]any{"anyOf": present("instructions")})
+		required = append(required, map[string]any{"anyOf": slices.Concat(present("instructions"), source)})
 	}
 	return map[string]any{
 		"type":                 "object",

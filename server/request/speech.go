@@ -21,11 +21,13 @@ func (r *Rules) frames(seconds float64) int {
 // speech puts the fields together. What one field says about another is checked here,
 // and only where the fields themselves have no problem.
 func (p *parser) speech() Speech {
-	s := Speech{Song: p.rules.Defaults, given: p.given}
+	s := Speech{Song: p.rules.Defaults, SourceJob: p.sourceJob, given: p.given}
 	song := &s.Song
 
-	p.words(song)
-	p.length(song)
+	if p.sourceJob == "" {
+		p.words(song)
+		p.length(song)
+	}
 	if v, ok := p.given["seed"]; ok {
 		song.Seed = v.value.integer
 	}
@@ -78,6 +80,14 @@ func (p *parser) delivery(s *Speech) {
 	format, ok := p.given["stream_format"]
 	s.Events = ok && format.value.text == "sse"
 	s.Stream = s.Events || stream.value.flag
+	if s.Stream && p.rules.Source != nil {
+		name := stream.name
+		if s.Events {
+			name = format.name
+		}
+		p.report(name, &fault{code: UnsupportedValue, message: "means nothing for a job: its audio so far and its events have routes of their own, /audio and /events"})
+		return
+	}
 	if s.Events && told && !stream.value.flag {
 		p.report(format.name, &fault{code: ConflictingField, message: "of sse is a stream, but stream is false; send one of them"})
 	}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"skald/server/jobs"
+)
+
+// jobFlags say where jobs are kept.
+type jobFlags struct {
+	stateDir string
+	sync     time.Duration
+	keep     time.Duration
+	keepSize string
+	maxJobs  int
+	tries    int
+	silence  time.Duration
+}
+
+func addJobFlags(cmd *cobra.Command) *jobFlags {
+	f := &jobFlags{}
+	flags := cmd.Flags()
+	flags.StringVar(&f.stateDir, "state-dir", "", "`folder` to keep jobs and finished songs in; one server uses it at a time (default: one of the user's, see docs/jobs.md)")
+	complete(cmd, "state-dir", completeFolders)
+	flags.DurationVar(&f.sync, "sync-interval", 0, "how often jobs are forced to disk: 0 with every write, so that a cut of power loses nothing that was accepted")
+	flags.DurationVar(&f.keep, "keep", 7*24*time.Hour, "how long ended jobs and their songs are kept")
+	flags.StringVar(&f.keepSize, "keep-size", "10GiB", "`size` of all kept songs; beyond it the oldest are deleted")
+	flags.IntVar(&f.maxJobs, "max-jobs", 1000, "jobs that may wait")
+	flags.IntVar(&f.tries, "job-tries", 3, "tries after which a job that stops its server is given up")
+	flags.DurationVar(&f.silence, "worker-silence", 10*time.Second, "after so long without a sign of life of its worker, a job begins again")
+	return f
+}
+
+// open opens the store of jobs.
+func (f *jobFlags) open(ctx context.Context, log *slog.Logger) (*jobs.Store, error) {
+	size, err := parseSize(f.keepSize)
+	if err != nil {
+		return nil, usagef("--keep-size: %w", err)
+	}
+	if f.sync < 0 || f.keep <= 0 || f.maxJobs < 1 || f.tries < 1 || f.silence < time.Second {
+		return nil, usagef("--sync-interval must not be negative; --keep, --max-jobs and --job-tries must be positive, --worker-silence at least 1s")
+	}
+	o := jobs.Options{
+		Dir: f.stateDir, Sync: f.sync, Keep: f.keep, MaxBytes: size, MaxJobs: f.maxJobs, Tries: f.tries, Silence: f.silence, Logger: log,
+	}
+	if o.Dir != "" {
+		s, err := jobs.Open(ctx, o)
+		if err != nil {
+			return nil, fmt.Errorf("--state-dir: %w", err)
+		}
+		log.Info("jobs are kept", "state_dir", o.Dir)
+		return s, nil
+	}
+	return f.openUsual(ctx, o, log)
+}
+
+// openUsual takes the user's own folder, or, when another server has it or there is none,
+// one that goes with the process.
+func (f *jobFlags) openUsual(ctx context.Context, o jobs.Options, log *slog.Logger) (*jobs.Store, error) {
+	dir, err := userStateDir()
+	if err == nil {
+		o.Dir = dir
+		s, err := jobs.Open(ctx, o)
+		if err == nil {
+			log.Info("jobs are kept", "state_dir", dir)
+			return s, nil
+		}
+		if !errors.Is(err, jobs.ErrLocked) && !errors.Is(err, os.ErrPermission) {
+			return nil, err
+		}
+		log.Warn("the usual state directory cannot be used; jobs end with this server unless --state-dir names another", "error", err)
+	} else {
+		log.Warn("there is no usual state directory; jobs end with this server unless --state-dir names one", "error", err)
+	}
+	if o.Dir, err = os.MkdirTemp("", "skald-jobs-"); err != nil {
+		return nil, err
+	}
+	o.Scratch = true
+	return jobs.Open(ctx, o)
+}
+
+// userStateDir is where the system wants a program to keep what should outlive it.
+func userStateDir() (string, error) {
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "skald"), nil
+	}
+	switch runtime.GOOS {
+	case "windows":
+		if dir := os.Getenv("LocalAppData"); dir != "" {
+			return filepath.Join(dir, "skald"), nil
+		}
+	case "darwin":
+		home, err := os.UserHomeDir()
+		return filepath.Join(home, "Library", "Application Support", "skald"), err
+	}
+	home, err := os.UserHomeDir()
+	if err == nil && !filepath.IsAbs(home) {
+		err = fmt.Errorf("the home folder %q is not absolute", home)
+	}
+	return filepath.Join(home, ".local", "state", "skald"), err
+}
+
+// parseSize reads bytes with an optional unit: 10GiB, 500MB, 1000000.
+func parseSize(s string) (int64, error) {
+	number, factor := strings.TrimSpace(s), int64(1)
+	for _, unit := range []struct {
+		name   string
+		factor int64
+	}{
+		{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
+		{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12},
+	} {
+		if n, ok := strings.CutSuffix(number, unit.name); ok {
+			number, factor = strings.TrimSpace(n), unit.factor
+			break
+		}
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n < 1 || n > (1<<60)/factor {
+		return 0, fmt.Errorf("%q is not a size such as 10GiB or 500MB", s)
+	}
+	return n * factor, nil
+}
