@@ -8,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,8 +43,8 @@ func addJobFlags(cmd *cobra.Command) *jobFlags {
 // open opens the store of jobs.
 func (f *jobFlags) open(ctx context.Context, log *slog.Logger) (*jobs.Store, error) {
 	size, err := parseSize(f.keepSize)
-	if err != nil {
-		return nil, usagef("--keep-size: %w", err)
+	if err != nil || size == 0 {
+		return nil, usagef("--keep-size %q is not a size such as 10GiB or 500MB", f.keepSize)
 	}
 	if f.sync < 0 || f.keep <= 0 || f.maxJobs < 1 || f.tries < 1 || f.silence < time.Second {
 		return nil, usagef("--sync-interval must not be negative; --keep, --max-jobs and --job-tries must be positive, --worker-silence at least 1s")
@@ -109,26 +107,4 @@ func userStateDir() (string, error) {
 		err = fmt.Errorf("the home folder %q is not absolute", home)
 	}
 	return filepath.Join(home, ".local", "state", "skald"), err
-}
-
-// parseSize reads bytes with an optional unit: 10GiB, 500MB, 1000000.
-func parseSize(s string) (int64, error) {
-	number, factor := strings.TrimSpace(s), int64(1)
-	for _, unit := range []struct {
-		name   string
-		factor int64
-	}{
-		{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
-		{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12},
-	} {
-		if n, ok := strings.CutSuffix(number, unit.name); ok {
-			number, factor = strings.TrimSpace(n), unit.factor
-			break
-		}
-	}
-	n, err := strconv.ParseInt(number, 10, 64)
-	if err != nil || n < 1 || n > (1<<60)/factor {
-		return 0, fmt.Errorf("%q is not a size such as 10GiB or 500MB", s)
-	}
-	return n * factor, nil
 }
