@@ -1,6 +1,8 @@
 package server
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -21,12 +23,17 @@ var (
 	gaugeBlocks   = gauge("kv_blocks", "Blocks of the language model's KV cache.", "state")
 	gaugeMemory   = gauge("device_memory_size_bytes", "Memory of the device.")
 	gaugeFree     = gauge("device_memory_free_bytes", "Memory of the device that is free.")
+	gaugeJobs     = gauge("jobs", "Jobs in each state.", "status")
+	gaugeOldest   = gauge("jobs_oldest_waiting_seconds", "For how long the job at the head of the queue has waited; 0 if none waits.")
+	gaugeStored   = gauge("jobs_stored_bytes", "Songs of jobs in the store.")
+	gaugeStore    = gauge("jobs_store_up", "Whether the store of jobs can be reached.")
 )
 
 // Describe implements prometheus.Collector.
 func (g gauges) Describe(descs chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		gaugeReady, gaugeModel, gaugeVersion, gaugeSongs, gaugePlaces, gaugeProgress, gaugeBlocks, gaugeMemory, gaugeFree,
+		gaugeJobs, gaugeOldest, gaugeStored, gaugeStore,
 	} {
 		descs <- d
 	}
@@ -39,6 +46,23 @@ func (g gauges) Collect(metrics chan<- prometheus.Metric) {
 	}
 	s := g.server
 	set(gaugeVersion, 1, s.config.Version)
+	if store := s.config.Jobs; store != nil {
+		for status, n := range store.Counts() {
+			set(gaugeJobs, float64(n), string(status))
+		}
+		bytes, oldest := store.Usage()
+		set(gaugeStored, float64(bytes))
+		waits := 0.0
+		if !oldest.IsZero() {
+			waits = max(time.Since(oldest).Seconds(), 0)
+		}
+		set(gaugeOldest, waits)
+		up := 0.0
+		if store.Reachable() {
+			up = 1
+		}
+		set(gaugeStore, up)
+	}
 	s.mu.Lock()
 	m, places, draining := s.singer, s.places, s.draining
 	s.mu.Unlock()

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"skald/host/engine"
+	"skald/server/jobs"
 )
 
 // metrics count and time what happens; what is so at the moment of a scrape comes from
@@ -28,6 +29,7 @@ type metrics struct {
 	speed       prometheus.Histogram
 	audio       prometheus.Counter
 	frames      prometheus.Counter
+	tries       *prometheus.CounterVec // outcome
 }
 
 var (
@@ -59,6 +61,11 @@ func newMetrics() *metrics {
 	m.speed = single(histograms("song_real_time_factor", "Seconds of audio for each second of making it, of finished songs, without their time in the queue.", speedBuckets))
 	m.audio = counters("audio_seconds_total", "Audio made.").WithLabelValues()
 	m.frames = counters("frames_total", "Frames sung by the language model.").WithLabelValues()
+
+	m.tries = counters("jobs_tries_total", "Tries of jobs that ended here, by how.", "outcome")
+	for _, outcome := range jobs.Outcomes() {
+		m.tries.WithLabelValues(string(outcome))
+	}
 
 	for _, stage := range stages {
 		m.disconnects.WithLabelValues(string(stage))

@@ -26,6 +26,26 @@ type WorkerOptions struct {
 	Sing func(ctx context.Context, r engine.Request) (*engine.Song, error)
 	// Explain tells a caller's side of an error, and whether another try may do better.
 	Explain func(spec Spec, err error) (f Failure, again bool)
+	// Ended hears how every try ended, unless it is nil.
+	Ended func(Outcome)
+}
+
+// Outcome says how a try ended.
+type Outcome string
+
+// The outcomes of tries.
+const (
+	OutcomeDone      Outcome = "done"
+	OutcomeFailed    Outcome = "failed" // for good
+	OutcomeAgain     Outcome = "again"  // failed, and is tried again
+	OutcomeCancelled Outcome = "cancelled"
+	OutcomeGivenBack Outcome = "given_back" // its worker was stopped
+	OutcomeLost      Outcome = "lost"       // begun again elsewhere meanwhile
+)
+
+// Outcomes lists them.
+func Outcomes() []Outcome {
+	return []Outcome{OutcomeDone, OutcomeFailed, OutcomeAgain, OutcomeCancelled, OutcomeGivenBack, OutcomeLost}
 }
 
 // Worker takes up jobs and makes their songs.
@@ -125,19 +145,26 @@ const storeTimeout = time.Minute
 // settle records how a try ended and answers for the message.
 func (t *try) settle(ctx context.Context, err error) {
 	var answer error
+	outcome := OutcomeDone
 	switch {
 	case err == nil:
 		t.log.Info("job done", "try", t.number, "duration", time.Since(t.began))
 		answer = t.message.DoubleAck(ctx)
-	case errors.Is(err, errCancelled), errors.Is(err, ErrEnded), errors.Is(err, ErrNotFound), errors.Is(err, errPoison):
-		answer = t.message.DoubleAck(ctx)
+	case errors.Is(err, errPoison):
+		outcome, answer = OutcomeFailed, t.message.DoubleAck(ctx)
+	case errors.Is(err, errCancelled), errors.Is(err, ErrEnded), errors.Is(err, ErrNotFound):
+		outcome, answer = OutcomeCancelled, t.message.DoubleAck(ctx)
 	case errors.Is(err, errStale):
+		outcome = OutcomeLost
 		t.log.Warn("song given up", "error", err)
 	case errors.Is(err, ErrStopped), errors.Is(err, engine.ErrClosed):
 		t.release(ctx)
-		answer = t.message.Nak()
+		outcome, answer = OutcomeGivenBack, t.message.Nak()
 	default:
-		answer = t.fail(ctx, err)
+		outcome, answer = t.fail(ctx, err)
+	}
+	if t.w.o.Ended != nil {
+		t.w.o.Ended(outcome)
 	}
 	if answer != nil {
 		t.log.Warn("the queue did not take an answer", "error", answer)
@@ -155,7 +182,7 @@ func (t *try) release(ctx context.Context) {
 }
 
 // fail notes why a try failed. The job waits for another one, or has failed.
-func (t *try) fail(ctx context.Context, err error) error {
+func (t *try) fail(ctx context.Context, err error) (outcome Outcome, answer error) {
 	f, again := t.w.o.Explain(t.spec, err)
 	r, updateErr := t.w.s.update(ctx, t.id, t.mine(func(r *Record) {
 		r.Failure = &f
@@ -168,11 +195,11 @@ func (t *try) fail(ctx context.Context, err error) error {
 	t.log.Error("song failed", "try", t.number, "error", err)
 	switch {
 	case updateErr != nil && !errors.Is(updateErr, errStale) && !errors.Is(updateErr, ErrNotFound):
-		return updateErr // the message comes again
+		return OutcomeAgain, updateErr // the message comes again
 	case updateErr == nil && r.Status == Queued:
-		return t.message.NakWithDelay(time.Second << min(r.Tries, 5))
+		return OutcomeAgain, t.message.NakWithDelay(time.Second << min(r.Tries, 5))
 	}
-	return t.message.DoubleAck(ctx)
+	return OutcomeFailed, t.message.DoubleAck(ctx)
 }
 
 // mine is a change of a record that is made only while the try is the job's newest.
