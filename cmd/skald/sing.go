@@ -29,13 +29,14 @@ type singFlags struct {
 	wavFormat            *choice
 	sampleRate           int
 	trace, replay        string
+	server, key          string
 }
 
 func newSing() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sing",
 		Short: "Makes one song into a file",
-		Long: `Makes one song into a file, without a server.
+		Long: `Makes one song into a file: here, or as a job of the server that --server names.
 
 --lyrics and --instructions take a text, @FILE for the contents of a file, or @-
 for standard input; a text that begins with an @ is written with two.
@@ -48,6 +49,7 @@ is taken.
 The same flags on the same build give the same song.`,
 		Example: `  skald sing --lyrics "[verse] [chorus]" --instructions "fast, happy piano, drums" -o song.wav
   skald sing --model ~/MiniMax-Music3 --lyrics @lyrics.txt --instructions "folk ballad, warm voice" --duration 90
+  skald sing --server http://songs.example.org:8087 --lyrics @lyrics.txt --instructions "folk ballad" -o song.mp3
   skald sing --instrumental --instructions "slow pads in F sharp minor, no drums" --seed 7`,
 		Args: exactArgs(),
 	}
@@ -70,6 +72,8 @@ The same flags on the same build give the same song.`,
 	flags.IntVar(&f.sampleRate, "sample-rate", 0, "samples a second in the file, 8000 to 192000 (default: the model's, 48000 for .opus)")
 	flags.StringVar(&f.trace, "trace", "", "safetensors `file` to write every stage's tensors to, see docs/numerics.md")
 	flags.StringVar(&f.replay, "replay", "", "safetensors `file` with codes and noise to use instead of drawing them, such as one that --trace wrote; the song is at most as long as they are")
+	flags.StringVar(&f.server, "server", "", "`URL` of a skald server that makes the song as a job; interrupting the command cancels it")
+	flags.StringVar(&f.key, "key", "", "API `key` of --server; others on this machine can read it in the list of processes, so prefer the variable")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return f.run(cmd) }
 	return cmd
 }
@@ -81,6 +85,9 @@ func (f *singFlags) run(cmd *cobra.Command) (err error) {
 	}
 	if f.output == "" {
 		f.output = freeName("song", ".wav")
+	}
+	if f.server != "" {
+		return f.runRemote(cmd)
 	}
 	format, err := f.format(cmd)
 	if err != nil {
@@ -146,7 +153,7 @@ func (f *singFlags) run(cmd *cobra.Command) (err error) {
 	for _, w := range song.Warnings {
 		fmt.Fprintln(stderr, "warning:", w)
 	}
-	report(cmd.OutOrStdout(), f.output, song, e.Info(), took)
+	report(cmd.OutOrStdout(), f.output, song, e.Info(), float64(len(song.Samples[0]))/float64(song.SampleRate), took)
 	return nil
 }
 
@@ -234,13 +241,16 @@ func freeName(base, ext string) string {
 }
 
 // report tells what became of the song.
-func report(w io.Writer, path string, song *engine.Song, info engine.Info, took time.Duration) {
-	seconds := float64(len(song.Samples[0])) / float64(song.SampleRate)
+func report(w io.Writer, path string, song *engine.Song, info engine.Info, seconds float64, took time.Duration) {
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "%-12s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	row("file", "%s", filepath.Clean(path))
-	row("model", "%s, %s, %s", info.Name, info.Precision, info.Device)
+	if info.Device == "" { // a server's
+		row("model", "%s", info.Name)
+	} else {
+		row("model", "%s, %s, %s", info.Name, info.Precision, info.Device)
+	}
 	row("song", "%.1f s stereo at %d Hz, level %.3f RMS, peak %.3f", seconds, song.SampleRate, song.RMS, song.Peak)
 	row("seed", "%d", song.Seed)
 	row("frames", "%d, after a prompt of %d tokens", song.Frames, song.PromptTokens)
@@ -249,7 +259,11 @@ func report(w io.Writer, path string, song *engine.Song, info engine.Info, took 
 	for _, t := range song.Timings {
 		timings = append(timings, fmt.Sprintf("%s %.2f s", t.Stage, t.Duration.Seconds()))
 	}
-	row("time", "%.1f s: %s; loading before that %.1f s", took.Seconds(), strings.Join(timings, ", "), info.LoadTime.Seconds())
+	loading := ""
+	if info.LoadTime > 0 {
+		loading = fmt.Sprintf("; loading before that %.1f s", info.LoadTime.Seconds())
+	}
+	row("time", "%.1f s: %s%s", took.Seconds(), strings.Join(timings, ", "), loading)
 	row("speed", "%.2f s of music a second", seconds/took.Seconds())
 }
 
