@@ -45,6 +45,10 @@ func errNoRoute(r *http.Request) *apiError {
 }
 
 func errNoMethod(r *http.Request, allowed string) *apiError {
+	if isPreflight(r) {
+		return newError(http.StatusMethodNotAllowed, badRequest, "method_not_allowed", fmt.Sprintf(
+			"pages of %s may not call this server; its operator can allow their origin", limit(r.Header.Get("Origin"))))
+	}
 	return newError(http.StatusMethodNotAllowed, badRequest, "method_not_allowed",
 		fmt.Sprintf("%s takes %s, not %s", limit(r.URL.Path), allowed, limit(r.Method)))
 }

@@ -3,12 +3,9 @@ package server
 import (
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
@@ -85,33 +82,4 @@ func (s *Server) recoverPanic(c *gin.Context) {
 		s.writeError(c.Writer, errInternal())
 	}()
 	c.Next()
-}
-
-// newCORS lets pages of the named origins call the server. Without any it does nothing,
-// and browsers keep pages of other sites away.
-func newCORS(origins []string) (gin.HandlerFunc, error) {
-	for _, o := range origins {
-		u, err := url.Parse(o)
-		if o != "*" && (err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != o) {
-			return nil, fmt.Errorf("CORS origin %q is not of the form https://example.org", o)
-		}
-	}
-	return func(c *gin.Context) {
-		if len(origins) == 0 {
-			return
-		}
-		c.Writer.Header().Add("Vary", "Origin")
-		origin := c.GetHeader("Origin")
-		if origin == "" || !slices.Contains(origins, origin) && !slices.Contains(origins, "*") {
-			return
-		}
-		c.Header("Access-Control-Allow-Origin", origin)
-		c.Header("Access-Control-Expose-Headers", strings.Join(exposedHeaders, ", "))
-		if c.Request.Method == http.MethodOptions && c.GetHeader("Access-Control-Request-Method") != "" {
-			c.Header("Access-Control-Allow-Methods", "GET, HEAD, POST, DELETE")
-			c.Header("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, Range, "+requestIDHeader)
-			c.Header("Access-Control-Max-Age", "600")
-			c.AbortWithStatus(http.StatusNoContent)
-		}
-	}, nil
 }

@@ -30,7 +30,7 @@ func (s *Server) openAPI(w http.ResponseWriter, _ *http.Request) {
 			"title": "Skald", "version": version,
 			"description": "Songs from lyrics and a description, by " + rules.Info.Name + ". The routes under /v1 are a superset of OpenAI's.",
 		},
-		"paths": paths(),
+		"paths": paths(rules.Parameters()),
 		"components": object{
 			"schemas": merge(jobSchemas(rules), object{
 				"SongRequest": rules.Schema(),
@@ -56,7 +56,7 @@ func (s *Server) openAPI(w http.ResponseWriter, _ *http.Request) {
 type object = map[string]any
 
 // paths describes the routes; TestOpenAPIRoutes compares them with the router's.
-func paths() object {
+func paths(fields []any) object {
 	get := func(id, summary string, responses object, parameters ...object) object {
 		op := object{"operationId": id, "summary": summary, "responses": responses}
 		if len(parameters) > 0 {
@@ -69,7 +69,13 @@ func paths() object {
 		return path
 	}
 	return merge(jobPaths(), object{
-		"/v1/audio/speech": object{"post": object{
+		"/v1/audio/speech": object{"get": object{
+			"operationId": "getSong",
+			"summary":     "Makes a song, for audio elements.",
+			"description": "The fields of a POST in the query. A key is still sent as a header. Pages of other sites are refused unless their origin is allowed.",
+			"parameters":  fields,
+			"responses":   merge(object{"200": song()}, failures(400, 401, 403, 404, 429, 500, 503)),
+		}, "post": object{
 			"operationId": "createSong",
 			"summary":     "Makes a song.",
 			"description": "A client that goes away ends its song. A stream that cannot be finished is broken off, or as events ends with an error.",

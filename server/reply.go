@@ -104,6 +104,7 @@ func (a *reply) setEarly(warnings []string) {
 	if a.speech.Events {
 		h.Set("Content-Type", "text/event-stream")
 	}
+	h.Set("Cache-Control", "no-store")
 	h.Set("Skald-Seed", strconv.FormatUint(a.speech.Song.Seed, 10))
 	h.Set("Skald-Sample-Rate", strconv.Itoa(a.speech.SampleRate))
 	h.Set("Skald-Channels", strconv.Itoa(len(engine.Song{}.Samples)))

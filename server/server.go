@@ -1,6 +1,6 @@
 // Package server serves songs over HTTP.
 //
-// The contract is a superset of OpenAI's speech endpoint: POST /v1/audio/speech
+// The contract is a superset of OpenAI's speech endpoint: /v1/audio/speech
 // answers with the audio of one song, /v1/models tells what is served, /healthz,
 // /readyz and /metrics are for those who watch over it. Errors are OpenAI's error object. What a request may say is
 // the business of package request; this package does the rest: keys, limits, the
@@ -122,8 +122,7 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	cors, err := newCORS(c.CORSOrigins)
-	if err != nil {
+	if err := checkOrigins(c.CORSOrigins); err != nil {
 		return nil, err
 	}
 	s := &Server{config: c, log: c.Logger, patience: defaultPatience, idle: make(chan struct{}), placesOf: map[caller]int{}}
@@ -131,7 +130,7 @@ func New(c Config) (*Server, error) {
 	s.metrics = newMetrics()
 	s.metrics.registry.MustRegister(gauges{s})
 	s.songs, s.stopSongs = context.WithCancelCause(context.Background())
-	s.handler = s.routes(cors)
+	s.handler = s.routes()
 	return s, nil
 }
 
@@ -140,7 +139,7 @@ func New(c Config) (*Server, error) {
 func (s *Server) Handler() http.Handler { return s.handler }
 
 // routes is the only place, with middleware.go, that knows the router.
-func (s *Server) routes(cors gin.HandlerFunc) http.Handler {
+func (s *Server) routes() http.Handler {
 	gin.SetMode(gin.ReleaseMode) // or it prints its routes; the mode is the whole process's
 	r := gin.New()
 	r.HandleMethodNotAllowed = true
@@ -149,7 +148,7 @@ func (s *Server) routes(cors gin.HandlerFunc) http.Handler {
 	// fails for networks that do not parse.
 	_ = r.SetTrustedProxies(nil)
 
-	r.Use(s.logRequest, s.recoverPanic, cors)
+	r.Use(s.logRequest, s.recoverPanic, s.cors)
 	r.NoRoute(func(c *gin.Context) { s.writeError(c.Writer, errNoRoute(c.Request)) })
 	r.NoMethod(func(c *gin.Context) { s.writeError(c.Writer, errNoMethod(c.Request, c.Writer.Header().Get("Allow"))) })
 
@@ -161,7 +160,7 @@ func (s *Server) routes(cors gin.HandlerFunc) http.Handler {
 	r.Match(reading, "/metrics", s.requireKey, gin.WrapH(s.metrics.handler()))
 
 	v1 := r.Group("/v1", s.requireKey)
-	v1.POST("/audio/speech", gin.WrapF(s.speech))
+	v1.Match([]string{http.MethodGet, http.MethodPost}, "/audio/speech", gin.WrapF(s.speech))
 	s.routeJobs(v1)
 	v1.Match(reading, "/models", gin.WrapF(s.models))
 	// A model's name may hold slashes.

@@ -9,21 +9,17 @@ import (
 	"skald/server/request"
 )
 
-// speech is POST /v1/audio/speech.
+// speech is POST /v1/audio/speech, and GET with the same fields in the query, for audio
+// elements of web pages and whatever else can only fetch an address.
 func (s *Server) speech(w http.ResponseWriter, r *http.Request) {
 	m, refusal := s.ready()
 	if refusal != nil {
 		s.writeError(w, refusal)
 		return
 	}
-	body, refusal := s.readBody(w, r)
+	speech, refusal := s.understand(w, r, s.rules(m))
 	if refusal != nil {
 		s.writeError(w, refusal)
-		return
-	}
-	speech, problems := request.Parse(body, s.rules(m))
-	if len(problems) > 0 {
-		s.writeError(w, errProblems(problems))
 		return
 	}
 	release, refusal := s.admit(m, callerOf(r.Context()))
@@ -40,6 +36,29 @@ func (s *Server) speech(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		s.fail(a, err, gone)
 	}
+}
+
+// understand takes the fields of a request from its body or, if it has none by its
+// method, from its query.
+func (s *Server) understand(w http.ResponseWriter, r *http.Request, rules request.Rules) (request.Speech, *apiError) {
+	var speech request.Speech
+	var problems []request.Problem
+	if r.Method == http.MethodGet {
+		if refusal := s.checkGet(w, r); refusal != nil {
+			return speech, refusal
+		}
+		speech, problems = request.ParseQuery(r.URL.RawQuery, rules)
+	} else {
+		body, refusal := s.readBody(w, r)
+		if refusal != nil {
+			return speech, refusal
+		}
+		speech, problems = request.Parse(body, rules)
+	}
+	if len(problems) > 0 {
+		return speech, errProblems(problems)
+	}
+	return speech, nil
 }
 
 // answer makes the song of a request and sends it.

@@ -38,7 +38,6 @@ func (a *reply) begin() {
 	a.setEarly(a.speech.Warnings)
 	h := a.w.Header()
 	h.Set("Trailer", strings.Join(lateHeaders, ", "))
-	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no") // nginx would wait for the whole reply
 	a.w.WriteHeader(http.StatusOK)
 }

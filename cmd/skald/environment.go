@@ -6,9 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"skald/internal/nearest"
 )
 
 const environmentPrefix = "SKALD_"
@@ -57,7 +58,7 @@ func bindEnvironment(root *cobra.Command, environ []string) (warnings []string) 
 		// Only a letter's difference: a cluster puts variables of its own beside ours
 		// (SKALD_SERVICE_HOST for a service called skald), and tests have some.
 		for _, k := range slices.Sorted(maps.Keys(known)) {
-			if levenshtein.ComputeDistance(name, k) <= 1 {
+			if nearest.Distance(name, k) <= 1 {
 				warnings = append(warnings, fmt.Sprintf("environment variable %s has no meaning; did you mean %s?", name, k))
 				break
 			}

@@ -3,11 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
-	"strings"
 
-	"github.com/agnivade/levenshtein"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"skald/internal/nearest"
 )
 
 // newRoot returns the command with all its subcommands.
@@ -32,7 +32,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted, 143 terminated.`,
 			if len(args) == 0 {
 				return cmd.Help()
 			}
-			near := nearest(args[0], commandNames(cmd))
+			near := nearest.Name(args[0], commandNames(cmd))
 			return usagef("there is no command %q%s; `skald --help` lists the commands", args[0], didYouMean(near))
 		},
 	}
@@ -66,7 +66,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	hint := didYouMean(prefixed("--", nearest(unknown.GetSpecifiedName(), names)))
+	hint := didYouMean(prefixed("--", nearest.Name(unknown.GetSpecifiedName(), names)))
 	return usagef("%w%s; `%s --help` lists the flags", err, hint, cmd.CommandPath())
 }
 
@@ -81,22 +81,6 @@ func exactArgs(names ...string) cobra.PositionalArgs {
 		}
 		return nil
 	}
-}
-
-// nearest returns the name that differs least from what was written, or "" when
-// none is similar.
-func nearest(written string, names []string) string {
-	best, bestDistance := "", len(written)/3+2
-	for _, name := range names {
-		d := levenshtein.ComputeDistance(strings.ToLower(written), name)
-		if len(written) >= 3 && strings.HasPrefix(name, strings.ToLower(written)) {
-			d = 1
-		}
-		if d < bestDistance {
-			best, bestDistance = name, d
-		}
-	}
-	return best
 }
 
 func prefixed(prefix, name string) string {

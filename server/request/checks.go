@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"skald/host/music3/prompt"
+	"skald/internal/nearest"
 )
 
 func checkModel(r *Rules, v value) *fault {
@@ -16,7 +17,7 @@ func checkModel(r *Rules, v value) *fault {
 	return &fault{
 		code:       ModelNotFound,
 		message:    fmt.Sprintf("%s does not exist here; the served model is %q", quote(v.text), r.Info.Name),
-		suggestion: nearest(v.text, names),
+		suggestion: nearest.Name(v.text, names),
 	}
 }
 
@@ -35,7 +36,7 @@ func checkVoice(_ *Rules, v value) *fault {
 	return &fault{
 		code:       InvalidValue,
 		message:    fmt.Sprintf("%s does not exist: the model has no named voices, and the stock names (default, alloy, ...) have no effect; describe the voice in instructions", quote(v.text)),
-		suggestion: nearest(lower, stockVoices[1:]),
+		suggestion: nearest.Name(lower, stockVoices[1:]),
 	}
 }
 
@@ -70,7 +71,7 @@ func (f *field) judge(r *Rules, v value) *fault {
 	return &fault{
 		code:       InvalidValue,
 		message:    fmt.Sprintf("must be one of %s; got %s", strings.Join(values, ", "), quote(v.text)),
-		suggestion: nearest(v.text, values),
+		suggestion: nearest.Name(v.text, values),
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"skald/internal/nearest"
 )
 
 // maxProblems bounds the list in a reply: a body of 1 MiB can hold 200,000 problems.
@@ -29,6 +31,10 @@ type parser struct {
 	more  int // problems beyond maxProblems
 
 	sourceJob string // whose request takes the place of the defaults; "": none
+}
+
+func newParser(r *Rules) *parser {
+	return &parser{rules: r, given: map[string]given{}, bad: map[string]bool{}}
 }
 
 // report adds a problem of the member called param.
@@ -189,7 +195,7 @@ func (p *parser) unknown(name string, raw jsontext.Value) {
 	}
 	f := &fault{code: UnknownField, message: "is not a field of this request"}
 	if len(p.found) < maxProblems {
-		f.suggestion = nearest(name, p.rules.fieldNames())
+		f.suggestion = nearest.Name(name, p.rules.fieldNames())
 	}
 	if f.suggestion == "" {
 		f.message += "; its fields are " + strings.Join(p.rules.fieldNames(), ", ")

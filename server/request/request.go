@@ -1,6 +1,7 @@
-// Package request turns the JSON body of a song request into the engine's request.
+// Package request turns the JSON body of a song request, or the query of a URL that says
+// the same, into the engine's request.
 //
-// It is the whole request contract of POST /v1/audio/speech and knows nothing of
+// It is the whole request contract of /v1/audio/speech and knows nothing of
 // HTTP. Nothing a caller says is silently dropped: a field that is not understood,
 // not supported or said twice is a problem, and a body's problems are reported all
 // at once, each with the JSON pointer of the member it is about.
@@ -89,11 +90,7 @@ const (
 
 // Parse reads a body. The Speech is only valid when there are no problems.
 func Parse(body []byte, r Rules) (Speech, []Problem) {
-	p := &parser{
-		rules: &r,
-		given: map[string]given{},
-		bad:   map[string]bool{},
-	}
+	p := newParser(&r)
 	var s Speech
 	if p.walk(body) {
 		if p.source() {

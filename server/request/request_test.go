@@ -9,6 +9,7 @@ import (
 
 	"skald/host/audio"
 	"skald/host/engine"
+	"skald/internal/nearest"
 )
 
 func TestAccepted(t *testing.T) {
@@ -192,11 +193,11 @@ func TestNearest(t *testing.T) {
 	tests := map[string]string{
 		"audio_duration_s": "audio_duration", "duration_s": "duration", "audioDuration": "audio_duration",
 		"stream_mode": "", strings.Repeat("_", 40) + "seed": "",
-		"lyric": "lyrics", "Prompt": "prompt", "guidance": "", "cfg": "", "x": "", "": "", "format": "",
+		"lyric": "lyrics", "Prompt": "prompt", "guidance": "guidance_scale", "sede": "seed", "cfg": "", "x": "", "": "", "format": "",
 		"responce_format": "response_format", "guidance-scale": "guidance_scale", "sampling_rate": "sample_rate",
 	}
 	for name, want := range tests {
-		if got := nearest(name, (&Rules{}).fieldNames()); got != want {
+		if got := nearest.Name(name, (&Rules{}).fieldNames()); got != want {
 			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}

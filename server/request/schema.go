@@ -40,6 +40,31 @@ func (r *Rules) Schema() map[string]any {
 	}
 }
 
+// Parameters describes the query of a URL to programs, as parameters of OpenAPI.
+func (r *Rules) Parameters() (all []any) {
+	for i := range fields {
+		f := &fields[i]
+		if f.jobs {
+			continue
+		}
+		for _, name := range append([]string{f.name}, f.aliases...) {
+			s := f.schema(r)
+			about := f.about
+			delete(s, "description")
+			if name != f.name {
+				about = "Another name of " + f.name + "."
+				delete(s, "default")
+			}
+			s["type"] = f.kind.schemaType() // there is no null in a query
+			if values, ok := s["enum"].([]any); ok {
+				s["enum"] = values[1:]
+			}
+			all = append(all, map[string]any{"name": name, "in": "query", "description": about, "schema": s})
+		}
+	}
+	return all
+}
+
 // present lists the ways to set a field.
 func present(name string) (ways []any) {
 	f, _ := lookup(name)
