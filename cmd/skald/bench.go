@@ -15,6 +15,7 @@ import (
 	"skald/cmd/skald/internal/bench"
 	"skald/cmd/skald/internal/synth"
 	"skald/host"
+	"skald/host/engine"
 	"skald/host/music3"
 )
 
@@ -26,6 +27,7 @@ func newBench() *cobra.Command {
 		dtypes     []string
 		compare    string
 		noRoofline bool
+		model      string
 	)
 	cmd := &cobra.Command{
 		Use:   "bench",
@@ -44,7 +46,10 @@ same form follow on standard error; above 1, skald is faster.`,
 		Args: exactArgs(),
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&o.Stages, "stages", bench.StageNames(), "stages to measure")
+	f.StringSliceVar(&o.Stages, "stages", bench.StageNames(), "stages to measure; also load (needs --model) and songs, of a whole engine")
+	f.StringVar(&model, "model", "", "`folder` of the checkpoint of load and songs; without it songs takes the built-in model")
+	complete(cmd, "model", completeFolders)
+	pack := addPackFlag(cmd)
 	f.StringSliceVar(&dtypes, "dtypes", []string{"bf16", "fp32"}, "types of the activations: bf16, fp32")
 	f.IntVar(&o.Layers, "layers", 4, "layers to time; the rest is extrapolated")
 	f.IntSliceVar(&o.Latents, "latents", []int{86, 689}, "latents of a window")
@@ -65,13 +70,16 @@ same form follow on standard error; above 1, skald is faster.`,
 		if err := checkBench(&o, dtypes); err != nil {
 			return err
 		}
+		if slices.Contains(o.Stages, "load") && model == "" {
+			return usagef("--stages load needs --model: the folder of a checkpoint, such as skald synth writes")
+		}
 		var peers []bench.Row
 		if compare != "" {
 			if peers, err = readRows(compare); err != nil {
 				return err
 			}
 		}
-		dev, err := host.Open(device, host.Options{Threads: o.Threads})
+		dev, err := host.Open(device, host.Options{Threads: o.Threads, PackBytes: pack.bytes})
 		if err != nil {
 			return err
 		}
@@ -86,6 +94,19 @@ same form follow on standard error; above 1, skald is faster.`,
 		}
 		if err := bench.Run(cmd.Context(), dev, o, out); err != nil {
 			return err
+		}
+		for _, p := range o.Precision {
+			whole := engine.Options{ModelDir: model, Device: device, Threads: o.Threads, Precision: string(p), Songs: 1, PackBytes: pack.bytes}
+			if slices.Contains(o.Stages, "load") {
+				if err := bench.Load(cmd.Context(), model, whole, o, out); err != nil {
+					return fmt.Errorf("load: %w", err)
+				}
+			}
+			if slices.Contains(o.Stages, "songs") {
+				if err := bench.Songs(cmd.Context(), whole, 20, o, out); err != nil {
+					return fmt.Errorf("songs: %w", err)
+				}
+			}
 		}
 		if peers == nil {
 			return nil
@@ -106,8 +127,8 @@ same form follow on standard error; above 1, skald is faster.`,
 // checkBench refuses what cannot be measured.
 func checkBench(o *bench.Options, dtypes []string) error {
 	for _, name := range o.Stages {
-		if !slices.Contains(bench.StageNames(), name) {
-			return usagef("--stages: there is no stage %q; the stages are %s", name, strings.Join(bench.StageNames(), ", "))
+		if all := append(bench.StageNames(), bench.WholeNames()...); !slices.Contains(all, name) {
+			return usagef("--stages: there is no stage %q; the stages are %s", name, strings.Join(all, ", "))
 		}
 	}
 	for _, d := range dtypes {

@@ -147,7 +147,7 @@ func Open(ctx context.Context, o Options) (e *Engine, err error) {
 	need := memory.Need
 	e.log.Info("memory", "needed", need.Total(), "weights_in_place", need.InPlace, "weights_own", need.Private,
 		"kv_cache", need.KVCache, "songs", need.Songs, "working", need.Scratch, "available", memory.Have.Free, "total", memory.Have.Total)
-	progress := e.loadProgress(o.Progress, memory.plan)
+	progress := e.loadProgress(o.Progress, memory)
 	if err := e.preload(ctx, memory.plan, preloadWorkers(e.device.Info().Threads), progress); err != nil {
 		return e, fmt.Errorf("reading the weights: %w", err)
 	}
@@ -213,15 +213,13 @@ func (e *Engine) loadTokenizer() error {
 
 // loadProgress turns bytes into a rate, which is that of one component. Bytes count twice:
 // when they are read, and when they are prepared.
-func (e *Engine) loadProgress(report func(LoadProgress), plan music3.Plan) func(component string, bytes int64) {
+func (e *Engine) loadProgress(report func(LoadProgress), memory Memory) func(component string, bytes int64) {
 	if report == nil {
 		return func(string, int64) {}
 	}
-	total := plan.Bytes
+	total := memory.plan.Bytes
 	if e.ck.Mapped() {
-		for _, r := range plan.Read {
-			total += int64(len(r.Data))
-		}
+		total += memory.ReadBytes()
 	}
 	var done, before int64
 	var current string

@@ -56,6 +56,14 @@ func planMemory(dev compute.Device, src music3.Source, c checkpoint.Config, p mu
 	return m, plan()
 }
 
+// ReadBytes is how much of the checkpoint is read to load the model.
+func (m Memory) ReadBytes() (n int64) {
+	for _, r := range m.plan.Read {
+		n += int64(len(r.Data))
+	}
+	return n
+}
+
 // String lists the parts.
 func (m Memory) String() string {
 	n := m.Need

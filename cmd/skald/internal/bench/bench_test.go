@@ -3,12 +3,14 @@ package bench
 import (
 	"bytes"
 	"context"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"skald/cmd/skald/internal/synth"
 	"skald/host/cpu"
+	"skald/host/engine"
 	"skald/host/music3"
 )
 
@@ -105,5 +107,45 @@ func TestCompare(t *testing.T) {
 	}
 	if _, err := ReadRows(strings.NewReader("{\n")); err == nil || !strings.Contains(err.Error(), "line 1") {
 		t.Errorf("a broken line: %v", err)
+	}
+}
+
+// TestWhole measures the loading of a small checkpoint, and songs of the built-in model.
+func TestWhole(t *testing.T) {
+	if _, err := residentBytes(); err != nil {
+		t.Skipf("NOT EXAMINED: rows of loading and of songs: %v", err)
+	}
+	dir := filepath.Join(t.TempDir(), "tiny")
+	tiny, err := synth.ShapeNamed("tiny")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := synth.Write(context.Background(), dir, synth.Options{Shape: tiny, DTypes: synth.Published}); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	eo := engine.Options{Threads: 1, Precision: "bf16", Songs: 1}
+	if err := Load(context.Background(), dir, eo, Options{Threads: 1}, &out); err != nil {
+		t.Fatal(err)
+	}
+	if err := Songs(context.Background(), eo, 4, Options{Threads: 1}, &out); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := ReadRows(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var works []string
+	for _, r := range rows {
+		works = append(works, r.Stage+" "+r.Work)
+		if r.Bytes <= 0 || r.ScaledSeconds <= 0 || r.DType != "bf16" {
+			t.Errorf("%+v", r)
+		}
+	}
+	if got, want := strings.Join(works, ", "), "load cold, load warm, songs song=3, songs song=4"; got != want {
+		t.Errorf("rows %s, want %s", got, want)
+	}
+	if err := Load(context.Background(), t.TempDir(), eo, Options{Threads: 1}, &out); err == nil {
+		t.Error("an empty folder was loaded")
 	}
 }

@@ -28,6 +28,7 @@ type Row struct {
 	OtherCores    float64 `json:"other_cores"` // taken by other processes meanwhile
 	Disturbed     bool    `json:"disturbed"`   // more of them than this measurement left over
 
+	Bytes        int64   `json:"bytes,omitempty"`         // of a load: read; of songs: resident
 	Level        string  `json:"level,omitempty"`         // the device's instruction set
 	OfMemory     float64 `json:"of_memory,omitempty"`     // share of the read rate of this run
 	OfArithmetic float64 `json:"of_arithmetic,omitempty"` // share of the multiply rate of this run
