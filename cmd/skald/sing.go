@@ -263,7 +263,7 @@ func report(w io.Writer, path string, song *engine.Song, info engine.Info, secon
 	if info.LoadTime > 0 {
 		loading = fmt.Sprintf("; loading before that %.1f s", info.LoadTime.Seconds())
 	}
-	row("time", "%.1f s: %s%s", took.Seconds(), strings.Join(timings, ", "), loading)
+	row("time", "%.2f s: %s%s", took.Seconds(), strings.Join(timings, ", "), loading)
 	row("speed", "%.2f s of music a second", seconds/took.Seconds())
 }
 

@@ -36,10 +36,16 @@ exist or be empty, and appears only when it is complete.`,
 		"types of the weights: published (language side BF16, the rest F32), bf16 or f32",
 		string(synth.Published), string(synth.BF16), string(synth.F32))
 	seed := cmd.Flags().Uint64("seed", 0, "`number` that makes the weights others")
+	layers := cmd.Flags().Int("layers", 0, "layers of each stack, at most as many as the shape has, to compare whole songs at true widths; 0: all")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s, err := synth.ShapeNamed(shape.value)
 		if err != nil {
 			return usagef("--shape: %w", err)
+		}
+		if *layers != 0 {
+			if s, err = s.WithLayers(*layers); err != nil {
+				return usagef("--layers: %w", err)
+			}
 		}
 		show := newMeter(cmd.ErrOrStderr())
 		defer show.close()

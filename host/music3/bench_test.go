@@ -112,3 +112,76 @@ func BenchmarkWindow(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkFlowStep is one pass of the flow transformer, both halves of the guidance.
+func BenchmarkFlowStep(b *testing.B) { benchmarkStage(b, flowStage) }
+
+// BenchmarkVocoder is all blocks of the vocoder over one window.
+func BenchmarkVocoder(b *testing.B) { benchmarkStage(b, vocoderStage) }
+
+func flowStage(s *Stages) (func() error, error)    { return s.Flow(2, 86, true) }
+func vocoderStage(s *Stages) (func() error, error) { return s.Vocoder(86) }
+
+func benchmarkStage(b *testing.B, stage func(*Stages) (func() error, error)) {
+	s, err := builtIn(b).NewStages()
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	run, err := stage(s)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := run(); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := run(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// TestNoAllocation: after the first time, a frame, a flow step and the vocoder's blocks
+// allocate nothing that grows with their number.
+func TestNoAllocation(t *testing.T) {
+	m := builtIn(t)
+	s, err := m.NewStages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for name, stage := range map[string]func(*Stages) (func() error, error){"flow step": flowStage, "vocoder": vocoderStage} {
+		run, err := stage(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := testing.AllocsPerRun(3, func() {
+			if err := run(); err != nil {
+				t.Fatal(err)
+			}
+		}); n > 0 {
+			t.Errorf("a %s allocates %v times", name, n)
+		}
+	}
+	l, err := m.NewFrameLoop(1, 4000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	// Frames have memory of their own, which comes with the first for hopFrames of them.
+	voices := startVoices(t, m, l, 1, 90)
+	for range 3 {
+		if err := l.Step(voices); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := testing.AllocsPerRun(80, func() {
+		if err := l.Step(voices); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 0 || voices[0].frames < 50 {
+		t.Errorf("a frame allocates %v times, %d frames", n, voices[0].frames)
+	}
+}

@@ -139,6 +139,9 @@ type vocoderBuffers struct {
 	streams compute.Buffer // [2, L, X/2]
 	x, y, z compute.Buffer
 	wave    compute.Buffer // [2, samples]
+	views   views
+
+	products group
 }
 
 func (v *Vocoder) newBuffers(a *allocator, latents int) *vocoderBuffers {
@@ -152,7 +155,8 @@ func (v *Vocoder) newBuffers(a *allocator, latents int) *vocoderBuffers {
 	return &vocoderBuffers{
 		streams: get(latents * v.cfg.LatentChannels),
 		x:       get(2 * largest), y: get(2 * largest), z: get(2 * largest),
-		wave: get(2 * v.Samples(latents)),
+		wave:  get(2 * v.Samples(latents)),
+		views: views{},
 	}
 }
 
@@ -171,7 +175,7 @@ func (v *Vocoder) forward(q compute.Queue, b *vocoderBuffers, latents compute.Bu
 	channels := v.cfg.LatentChannels
 	steps := len(v.blocks) + 1
 	q.SplitChannels(b.streams, latents, length, channels, 2)
-	q.Linear(b.streams, 2*length, compute.Linear{Y: b.y, W: v.inProj, Bias: v.inProjBias})
+	q.Linear(b.streams, 2*length, b.products.of(compute.Linear{Y: b.y, W: v.inProj, Bias: v.inProjBias})...)
 	q.Conv1D(b.x, b.y, v.convIn.same(length))
 	if err := between(0, steps); err != nil {
 		return err
@@ -179,7 +183,7 @@ func (v *Vocoder) forward(q compute.Queue, b *vocoderBuffers, latents compute.Bu
 
 	for i, block := range v.blocks {
 		n := v.blockChannels(i)
-		q.Snake(b.y.Slice(0, 2*length*n), b.x.Slice(0, 2*length*n), block.snake, 2*length)
+		q.Snake(b.views.of(b.y, 0, 2*length*n), b.views.of(b.x, 0, 2*length*n), block.snake, 2*length)
 		q.ConvTranspose1D(b.x, b.y, block.up.transposed(length))
 		length = block.up.transposedLength(length)
 		for _, u := range block.units {
@@ -191,8 +195,8 @@ func (v *Vocoder) forward(q compute.Queue, b *vocoderBuffers, latents compute.Bu
 	}
 
 	n := 2 * length * v.blockChannels(len(v.blocks))
-	q.Snake(b.y.Slice(0, n), b.x.Slice(0, n), v.snakeOut, 2*length)
-	wave := b.wave.Slice(0, 2*length)
+	q.Snake(b.views.of(b.y, 0, n), b.views.of(b.x, 0, n), v.snakeOut, 2*length)
+	wave := b.views.of(b.wave, 0, 2*length)
 	q.Conv1D(wave, b.y, v.convOut.same(length))
 	q.Tanh(wave, wave)
 	return between(steps, steps)
@@ -208,11 +212,11 @@ func (v *Vocoder) blockChannels(i int) int {
 
 // forward adds the unit's branch to b.x [2, length, n].
 func (u residualUnit) forward(q compute.Queue, b *vocoderBuffers, length, n int) {
-	x, y, z := b.x.Slice(0, 2*length*n), b.y.Slice(0, 2*length*n), b.z.Slice(0, 2*length*n)
+	x, y, z := b.views.of(b.x, 0, 2*length*n), b.views.of(b.y, 0, 2*length*n), b.views.of(b.z, 0, 2*length*n)
 	q.Snake(y, x, u.snake1, 2*length)
 	q.Conv1D(z, y, u.conv1.same(length))
 	q.Snake(z, z, u.snake2, 2*length)
-	q.Linear(z, 2*length, compute.Linear{Y: x, W: u.conv2, Bias: u.bias2, Residual: x})
+	q.Linear(z, 2*length, b.products.of(compute.Linear{Y: x, W: u.conv2, Bias: u.bias2, Residual: x})...)
 }
 
 // same is the convolution of both streams that keeps their length.

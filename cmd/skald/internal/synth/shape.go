@@ -32,6 +32,20 @@ func ShapeNamed(name string) (Shape, error) {
 	return Shape{}, fmt.Errorf("there is no shape %q, only %s", name, strings.Join(names, ", "))
 }
 
+// WithLayers is the shape with n layers in each stack: the language model, the depth
+// decoder and the flow transformer. Widths stay, and so what a layer costs.
+func (s Shape) WithLayers(n int) (Shape, error) {
+	c := &s.Config
+	for _, layers := range []*int{&c.LanguageModel.Layers, &c.DepthDecoder.Layers, &c.Transformer.Layers} {
+		if n < 1 || n > *layers {
+			return s, fmt.Errorf("%d layers: shape %s has a stack of %d, want 1 to that", n, s.Name, *layers)
+		}
+		*layers = n
+	}
+	s.Name, s.About = fmt.Sprintf("%s-%d", s.Name, n), fmt.Sprintf("%s, %d layers of each stack", s.About, n)
+	return s, nil
+}
+
 // tiny has dimensions that no vector unit likes, so that every tail runs.
 func tiny() Shape {
 	return Shape{

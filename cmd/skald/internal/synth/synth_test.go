@@ -241,3 +241,52 @@ func TestCancel(t *testing.T) {
 		t.Errorf("left behind %v, %v", entries, err)
 	}
 }
+
+// TestWithLayers: fewer layers, and each of those left is the same to the byte.
+func TestWithLayers(t *testing.T) {
+	whole, err := ShapeNamed("tiny")
+	if err != nil {
+		t.Fatal(err)
+	}
+	few, err := whole.WithLayers(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{-1, 0, 3, 1000} { // tiny's depth decoder has two
+		if _, err := whole.WithLayers(n); err == nil {
+			t.Errorf("%d layers of tiny", n)
+		}
+	}
+	open := func(s Shape) *checkpoint.Checkpoint {
+		t.Helper()
+		dir := filepath.Join(t.TempDir(), s.Name)
+		if err := Write(context.Background(), dir, Options{Shape: s, DTypes: Published}); err != nil {
+			t.Fatal(err)
+		}
+		c, err := checkpoint.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		if err := c.Check(); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	a, b := open(whole), open(few)
+	n := 0
+	for _, component := range checkpoint.Components() {
+		for _, name := range b.Names(component) {
+			x, ok := a.Tensor(component, name)
+			y, _ := b.Tensor(component, name)
+			if !ok || !bytes.Equal(x.Data, y.Data) {
+				t.Errorf("%s %s differs with fewer layers", component, name)
+			}
+			n++
+		}
+	}
+	if c := b.Config; c.LanguageModel.Layers != 1 || c.DepthDecoder.Layers != 1 || c.Transformer.Layers != 1 {
+		t.Errorf("%+v", c)
+	}
+	t.Logf("%d tensors", n)
+}
