@@ -35,6 +35,7 @@ func (s *Server) openAPI(w http.ResponseWriter, _ *http.Request) {
 			"schemas": merge(jobSchemas(rules), object{
 				"SongRequest": rules.Schema(),
 				"Error":       schemaOf[errorReply](),
+				"Prompt":      schemaOf[promptReply](),
 				"Model":       schemaOf[modelObject](),
 				"Models":      schemaOf[modelList](),
 				"Health":      schemaOf[health](),
@@ -81,6 +82,12 @@ func paths(fields []any) object {
 			"description": "A client that goes away ends its song. A stream that cannot be finished is broken off, or as events ends with an error.",
 			"requestBody": object{"required": true, "content": object{"application/json": object{"schema": ref("SongRequest")}}},
 			"responses":   merge(object{"200": song()}, failures(400, 401, 404, 413, 415, 429, 500, 503)),
+		}},
+		"/v1/music/prompt": object{"post": object{
+			"operationId": "checkPrompt",
+			"summary":     "Tells what a request for a song would come to, without making it.",
+			"requestBody": object{"required": true, "content": object{"application/json": object{"schema": ref("SongRequest")}}},
+			"responses":   merge(object{"200": reply200("Prompt")}, failures(400, 401, 404, 413, 415, 503)),
 		}},
 		"/v1/models": get("listModels", "Lists the model that is served.",
 			merge(object{"200": reply200("Models")}, failures(401, 503))),

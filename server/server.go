@@ -26,6 +26,7 @@ import (
 
 	"skald/host/engine"
 	"skald/server/jobs"
+	"skald/server/web"
 )
 
 // Config holds the operator's choices. The zero value serves loopback addresses
@@ -71,6 +72,7 @@ type singer interface {
 	Info() engine.Info
 	Defaults() engine.Request
 	Check(engine.Request) (warnings []string, err error)
+	PromptTokens(engine.Request) (int, error)
 	Sing(context.Context, engine.Request) (*engine.Song, error)
 	Busy() (waiting, running int)
 	Usage() engine.Usage
@@ -153,6 +155,12 @@ func (s *Server) routes() http.Handler {
 	r.NoMethod(func(c *gin.Context) { s.writeError(c.Writer, errNoMethod(c.Request, c.Writer.Header().Get("Allow"))) })
 
 	reading := []string{http.MethodGet, http.MethodHead}
+	r.Match(reading, "/", gin.WrapF(web.Page))
+	r.Match(reading, "/assets/*file", func(c *gin.Context) {
+		if !web.Asset(c.Writer, c.Request, c.Param("file")) {
+			s.writeError(c.Writer, errNoRoute(c.Request))
+		}
+	})
 	r.Match(reading, "/healthz", gin.WrapF(s.healthz))
 	r.Match(reading, "/readyz", gin.WrapF(s.readyz))
 
@@ -162,6 +170,7 @@ func (s *Server) routes() http.Handler {
 	v1 := r.Group("/v1", s.requireKey)
 	v1.Match([]string{http.MethodGet, http.MethodPost}, "/audio/speech", gin.WrapF(s.speech))
 	s.routeJobs(v1)
+	v1.POST("/music/prompt", gin.WrapF(s.prompt))
 	v1.Match(reading, "/models", gin.WrapF(s.models))
 	// A model's name may hold slashes.
 	v1.Match(reading, "/models/*id", func(c *gin.Context) {

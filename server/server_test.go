@@ -48,6 +48,8 @@ func (f *fakeSinger) Check(r engine.Request) ([]string, error) {
 	return f.check(r)
 }
 
+func (f *fakeSinger) PromptTokens(r engine.Request) (int, error) { return 7 + len(r.Lyrics), nil }
+
 func (f *fakeSinger) Sing(ctx context.Context, r engine.Request) (*engine.Song, error) {
 	f.mu.Lock()
 	f.running++

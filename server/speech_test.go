@@ -197,7 +197,7 @@ func TestRequestHeaders(t *testing.T) {
 		{"OPTIONS", do(s, "OPTIONS", path, ""), 405, "method_not_allowed"},
 		{"slash", do(s, "POST", path+"/", validBody), 404, "not_found"},
 		{"elsewhere", do(s, "POST", "/v1/audio/transcriptions", ""), 404, "not_found"},
-		{"root", do(s, "GET", "/", ""), 404, "not_found"},
+		{"no page", do(s, "GET", "/index.php", ""), 404, "not_found"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

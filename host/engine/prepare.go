@@ -23,6 +23,13 @@ func (e *Engine) Check(r Request) (warnings []string, err error) {
 	return warnings, err
 }
 
+// PromptTokens counts the tokens of a request's prompt. The request is one that Check
+// finds nothing wrong with.
+func (e *Engine) PromptTokens(r Request) (int, error) {
+	p, _, err := e.prepare(&r)
+	return len(p.IDs), err
+}
+
 // prepare checks a request and builds its prompt. In an instrumental request it fills
 // in the lyrics.
 func (e *Engine) prepare(r *Request) (p prompt.Prompt, warnings []string, err error) {
