@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -25,7 +26,7 @@ func start(t *testing.T, songs, waiting int) (g *gate, address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := server.New(server.Config{Jobs: store, WorkerName: "test", Version: "test"})
+	s, err := server.New(server.Config{Jobs: store, WorkerName: "test", Version: "test", Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -209,7 +209,7 @@ export class WritePanel {
       }
       meter.setAttribute('aria-label', lines[0]);
       setText(say, lines.join(' '));
-      this.#clearErrors();
+      this.#clearErrors(!this.#counted);
     } catch (error) {
       if (asked.signal.aborted || !(error instanceof ApiError)) return;
       if (error.problems.length) {
@@ -239,11 +239,13 @@ export class WritePanel {
   }
 
   #sent = ''; // the seed of the last song
+  #counted = true; // the box above the button is about fields
 
   // showProblems puts each problem at its field, and at a submission all of them above
   // the button.
   #showProblems(problems, sent, counted = true) {
-    this.#clearErrors();
+    this.#clearErrors(!sent && !this.#counted);
+    if (sent) this.#counted = counted;
     const { errors } = this.#fields;
     const list = problems.map((problem) => {
       const name = this.#fieldOf(problem.pointer);
@@ -276,8 +278,9 @@ export class WritePanel {
     return this.element.querySelector(`#${name}`);
   }
 
-  #clearErrors() {
-    this.#fields.errors.hidden = true;
+  // clearErrors forgets the problems, but not that the server could not take the song.
+  #clearErrors(keepBox = false) {
+    if (!keepBox) this.#fields.errors.hidden = true;
     for (const p of this.element.querySelectorAll('.problem')) p.remove();
     for (const e of this.element.querySelectorAll('[aria-invalid]')) {
       e.removeAttribute('aria-invalid');
