@@ -28,7 +28,7 @@ import (
 
 // patience is for what a loaded machine must get done at some time; no test waits for as
 // long on purpose.
-const patience = 90 * time.Second
+const patience = 3 * time.Minute
 
 // needBrowser skips a test unless a browser was asked for.
 func needBrowser(t *testing.T) string {
