@@ -14,15 +14,21 @@ import (
 )
 
 func main() {
-	list := exec.Command("go", "list", "-tags", "nocuda", "-deps",
-		"-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", "./cmd/skald")
-	list.Stderr = os.Stderr
-	out, err := list.Output()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "notice: go list:", err)
-		os.Exit(1)
+	var built []string
+	for _, tags := range []string{"nocuda", ""} { // with and without CUDA
+		list := exec.Command("go", "list", "-tags", tags, "-deps",
+			"-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", "./cmd/skald")
+		list.Env = append(os.Environ(), "CGO_ENABLED=1")
+		list.Stderr = os.Stderr
+		out, err := list.Output()
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "notice: go list:", err)
+			os.Exit(1)
+		}
+		built = slices.AppendSeq(built, strings.FieldsFuncSeq(string(out), func(r rune) bool { return r == '\n' }))
 	}
-	built := slices.Compact(slices.Sorted(strings.FieldsFuncSeq(string(out), func(r rune) bool { return r == '\n' })))
+	slices.Sort(built)
+	built = slices.Compact(built)
 	text, err := os.ReadFile("NOTICE")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "notice:", err)

@@ -19,21 +19,22 @@ type Options struct {
 
 // Open opens a device by its name:
 //
-//	auto      the fastest that this program and this machine have; also ""
+//	auto      the first GPU, or else the processor; also ""
 //	cpu       the processor
 //	cuda      the first NVIDIA GPU
 //	cuda:N    the NVIDIA GPU with index N
 //
-// The zero value of o is a good choice.
+// The zero value of o is a good choice. Passed tells why auto did not take a GPU.
 func Open(device string, o Options) (compute.Device, error) {
 	kind, index, numbered := strings.Cut(device, ":")
 	switch {
-	case (kind == "auto" || kind == "cpu" || device == "") && !numbered:
-		d, err := cpu.New(cpu.Options{Threads: o.Threads, PackBytes: o.PackBytes})
-		if err != nil {
-			return nil, fmt.Errorf("host: open device %q: %w", device, err)
+	case (kind == "auto" || device == "") && !numbered:
+		if d, err := openCUDA(0); !noCUDA(err) {
+			return d, err
 		}
-		return d, nil
+		return openCPU(device, o)
+	case kind == "cpu" && !numbered:
+		return openCPU(device, o)
 	case kind == "cuda" && !numbered:
 		return openCUDA(0)
 	case kind == "cuda":
@@ -46,7 +47,26 @@ func Open(device string, o Options) (compute.Device, error) {
 	return nil, fmt.Errorf("host: unknown device %q: want auto, cpu, cuda or cuda:N", device)
 }
 
+func openCPU(device string, o Options) (compute.Device, error) {
+	d, err := cpu.New(cpu.Options{Threads: o.Threads, PackBytes: o.PackBytes})
+	if err != nil {
+		return nil, fmt.Errorf("host: open device %q: %w", device, err)
+	}
+	return d, nil
+}
+
 // ErrNoCUDA is why a CUDA device cannot be opened by a program built without it.
 var ErrNoCUDA = errors.New("host: this program was built without CUDA (build tag nocuda): use device cpu or auto, or build it with the CUDA toolkit and without that tag")
 
-func openCUDA(int) (compute.Device, error) { return nil, ErrNoCUDA }
+// Passed tells why a program that was built with CUDA does not take a GPU by itself; nil
+// when it does, or was built without.
+func Passed() error {
+	if !builtWithCUDA {
+		return nil
+	}
+	found, err := findCUDA()
+	if err == nil && !found[0].Usable {
+		err = errors.New(found[0].Why)
+	}
+	return err
+}

@@ -29,11 +29,23 @@ var (
 	gaugeStore    = gauge("jobs_store_up", "Whether the store of jobs can be reached.")
 )
 
+// Of devices with sensors, each where it can be read.
+var (
+	gaugeUsed        = gauge("device_memory_used_bytes", "Memory of the device that all its users take, by its own monitor.")
+	gaugeBusy        = gauge("device_utilisation_ratio", "Share of time in which the device computed.")
+	gaugeMemoryBusy  = gauge("device_memory_utilisation_ratio", "Share of time in which the device's memory was read or written.")
+	gaugeTemperature = gauge("device_temperature_celsius", "Temperature of the device.")
+	gaugePower       = gauge("device_power_watts", "Power that the device takes.")
+	gaugeClock       = gauge("device_clock_hertz", "Clock of the device.")
+	gaugeECC         = gauge("device_memory_errors", "Uncorrected memory errors since the driver was loaded.")
+)
+
 // Describe implements prometheus.Collector.
 func (g gauges) Describe(descs chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		gaugeReady, gaugeModel, gaugeVersion, gaugeSongs, gaugePlaces, gaugeProgress, gaugeBlocks, gaugeMemory, gaugeFree,
 		gaugeJobs, gaugeOldest, gaugeStored, gaugeStore,
+		gaugeUsed, gaugeBusy, gaugeMemoryBusy, gaugeTemperature, gaugePower, gaugeClock, gaugeECC,
 	} {
 		descs <- d
 	}
@@ -91,5 +103,20 @@ func (g gauges) Collect(metrics chan<- prometheus.Metric) {
 	if usage.Memory.Total > 0 { // unknown otherwise
 		set(gaugeMemory, float64(usage.Memory.Total))
 		set(gaugeFree, float64(usage.Memory.Free))
+	}
+	of := usage.Sensors
+	sensor(set, gaugeUsed, of.MemoryUsed, 1)
+	sensor(set, gaugeBusy, of.Utilisation, 0.01)
+	sensor(set, gaugeMemoryBusy, of.MemoryUtilisation, 0.01)
+	sensor(set, gaugeTemperature, of.Temperature, 1)
+	sensor(set, gaugePower, of.Power, 1)
+	sensor(set, gaugeClock, of.Clock, 1e6)
+	sensor(set, gaugeECC, of.ECCErrors, 1)
+}
+
+// sensor sets a gauge to what a sensor said in some unit, if it said anything.
+func sensor[T int | int64 | float64](set func(*prometheus.Desc, float64, ...string), d *prometheus.Desc, v *T, unit float64) {
+	if v != nil {
+		set(d, float64(*v)*unit)
 	}
 }

@@ -3,6 +3,8 @@ package server
 import (
 	"fmt"
 	"net/http"
+
+	"skald/host/compute"
 )
 
 // health is the answer of /healthz.
@@ -33,6 +35,8 @@ type readiness struct {
 	Bytes          int64    `json:"bytes,omitempty"`
 	TotalBytes     int64    `json:"total_bytes,omitempty"`
 	BytesPerSecond *float64 `json:"bytes_per_second,omitempty"`
+	// What the device's sensors say, where it has any.
+	Device *compute.Sensors `json:"device,omitempty"`
 }
 
 // readyz answers 200 when songs are accepted.
@@ -49,8 +53,12 @@ func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
 			stage = "starting"
 		}
 		w.Header().Set("Retry-After", "1")
+		var sensors *compute.Sensors
+		if p.Sensors != (compute.Sensors{}) {
+			sensors = &p.Sensors
+		}
 		writeJSON(w, http.StatusServiceUnavailable, readiness{
-			Status: "loading", Stage: stage, Percent: &done,
+			Status: "loading", Device: sensors, Stage: stage, Percent: &done,
 			Bytes: p.Bytes, TotalBytes: p.Total, BytesPerSecond: &p.BytesPerSecond,
 		})
 	default:

@@ -10,8 +10,10 @@ import (
 
 	"skald/cmd/skald/internal/synth"
 	"skald/host"
+	"skald/host/checkpoint"
 	"skald/host/compute"
 	"skald/host/cpu"
+	"skald/host/engine"
 	"skald/host/machine"
 	"skald/host/music3"
 )
@@ -29,12 +31,21 @@ type diagnosis struct {
 
 // diagnosedDevice is a device and whether --device auto takes it.
 type diagnosedDevice struct {
+	Device  string `json:"device"` // as --device takes it
 	Kind    string `json:"kind"`
 	Name    string `json:"name"`
 	Detail  string `json:"detail"`
 	Threads int    `json:"threads,omitempty"`
+	Memory  int64  `json:"memory_bytes,omitempty"`
+	Usable  bool   `json:"usable"`
 	Chosen  bool   `json:"chosen"`
 	Why     string `json:"why"`
+
+	Sensors *compute.Sensors `json:"sensors,omitempty"`
+	Unread  string           `json:"sensors_unread,omitempty"` // why there are none
+
+	Precision string `json:"auto_precision"` // what --precision auto is for the published model; "" for none
+	Reason    string `json:"auto_precision_reason"`
 }
 
 func newDoctor() *cobra.Command {
@@ -63,18 +74,6 @@ func newDoctor() *cobra.Command {
 func diagnose(pack int64) (diagnosis, error) {
 	d := diagnosis{Build: readBuildFacts(), Machine: machine.Read(os.DirFS("/"))}
 	d.DiskFree, _ = machine.DiskFree(".") // 0: not known here
-	device, err := host.Open("auto", host.Options{})
-	if err != nil {
-		return d, fmt.Errorf("opening the device: %w", err)
-	}
-	info := device.Info()
-	if err := device.Close(); err != nil {
-		return d, fmt.Errorf("closing the device: %w", err)
-	}
-	d.Devices = append(d.Devices, diagnosedDevice{
-		Kind: info.Kind, Name: info.Name, Detail: info.Detail, Threads: info.Threads,
-		Chosen: true, Why: whyChosen(info, d.Machine),
-	})
 	full, err := synth.ShapeNamed("full")
 	if err != nil {
 		return d, err
@@ -84,18 +83,48 @@ func diagnose(pack int64) (diagnosis, error) {
 		return d, err
 	}
 	d.Packing = cpu.WhyPacked(pack)
+	found, err := host.Find()
+	if err != nil {
+		return d, fmt.Errorf("looking for devices: %w", err)
+	}
+	for _, f := range found {
+		x := diagnosedDevice{
+			Device: f.Device, Kind: f.Info.Kind, Name: f.Info.Name, Detail: f.Info.Detail, Threads: f.Info.Threads,
+			Memory: f.Memory.Total, Usable: f.Usable, Chosen: f.Chosen, Why: f.Why, Sensors: f.Sensors, Unread: f.Unread,
+		}
+		if x.Precision, x.Reason, err = autoPrecision(x, published, full.Config); err != nil {
+			return d, err
+		}
+		d.Devices = append(d.Devices, x)
+	}
 	d.Advice = advice(d.Machine, d.Memory)
 	return d, nil
 }
 
-func whyChosen(info compute.Info, m machine.Machine) string {
+// autoPrecision tells what --precision auto is on a device for the published model.
+// Loading decides anew, by the checkpoint that it loads and what is free then.
+func autoPrecision(d diagnosedDevice, src music3.Source, c checkpoint.Config) (precision, reason string, err error) {
 	switch {
-	case info.Kind != "cpu":
-		return "a GPU is preferred"
-	case m.NVIDIA:
-		return "there is an NVIDIA GPU, but this build has no CUDA device"
+	case !d.Usable:
+		return "", "the device cannot be used", nil
+	case d.Kind == "cpu":
+		return string(music3.Mixed), "a processor computes from the mapped weights", nil
 	}
-	return "there is no other device"
+	device, err := host.Open(d.Device, host.Options{})
+	if err != nil {
+		return "", err.Error(), nil
+	}
+	defer device.Close()
+	least := engine.Memory{}
+	for _, p := range []music3.Precision{music3.Mixed, music3.BF16} {
+		if least, err = engine.PlanMemory(device, src, c, p, 1); err != nil {
+			return "", "", err
+		}
+		if least.Fits() {
+			return string(p), fmt.Sprintf("one song needs %s of %s free", size(least.Need.Total()), size(least.Have.Free)), nil
+		}
+	}
+	return "", fmt.Sprintf("bf16 needs %s, %s are free", size(least.Need.Total()), size(least.Have.Free)), nil
 }
 
 // advice says what follows from the machine for the published model, and what limits it.
@@ -145,11 +174,7 @@ func (d diagnosis) print(w io.Writer) {
 	row("memory", "%s", memory)
 	row("disk", "%s free here", size(d.DiskFree))
 	for _, device := range d.Devices {
-		chosen := ""
-		if device.Chosen {
-			chosen = "; chosen: " + device.Why
-		}
-		row("device", "%s: %s, %s, %s%s", device.Kind, device.Name, device.Detail, count(device.Threads, "thread"), chosen)
+		device.print(row)
 	}
 	row("packing", "%s", d.Packing)
 	fmt.Fprintln(w, "\nMiniMax-Music3, one song at a time:")
@@ -158,6 +183,38 @@ func (d diagnosis) print(w io.Writer) {
 	for _, a := range d.Advice {
 		fmt.Fprintln(w, a)
 	}
+}
+
+func (d diagnosedDevice) print(row func(name, format string, args ...any)) {
+	is := "not chosen"
+	if d.Chosen {
+		is = "chosen"
+	}
+	hardware := d.Detail
+	if d.Threads > 0 {
+		hardware += ", " + count(d.Threads, "thread")
+	}
+	row("device", "%s: %s, %s; %s: %s", d.Device, d.Name, hardware, is, d.Why)
+	row("", "precision auto: %s: %s", orNone(d.Precision), d.Reason)
+	if d.Unread != "" {
+		row("", "no sensors: %s", d.Unread)
+	}
+	if s := d.Sensors; s != nil {
+		row("", "driver %s%s%s%s%s%s%s", orUnknown(s.Driver), optional(", memory used %s", s.MemoryUsed, size),
+			optional(", %d %% busy", s.Utilisation, nil), optional(", %d °C", s.Temperature, nil), optional(", %.0f W", s.Power, nil),
+			optional(", %d MHz", s.Clock, nil), optional(", %d uncorrected memory errors", s.ECCErrors, nil))
+	}
+}
+
+// optional formats what v points to, or nothing.
+func optional[T any](format string, v *T, convert func(T) string) string {
+	switch {
+	case v == nil:
+		return ""
+	case convert != nil:
+		return fmt.Sprintf(format, convert(*v))
+	}
+	return fmt.Sprintf(format, *v)
 }
 
 func orUnknown(s string) string {

@@ -25,10 +25,11 @@ func addEngineFlags(cmd *cobra.Command, logLevel string) *engineFlags {
 	flags := cmd.Flags()
 	flags.StringVar(&f.model, "model", "", "`folder` of the checkpoint; without it the built-in demonstration model")
 	complete(cmd, "model", completeFolders)
-	flags.StringVar(&f.device, "device", "auto", "auto, cpu, cuda or cuda:N")
+	flags.StringVar(&f.device, "device", "auto", "auto (the first GPU if there is one), cpu, cuda or cuda:N")
 	complete(cmd, "device", cobra.FixedCompletions([]string{"auto", "cpu", "cuda"}, cobra.ShellCompDirectiveNoFileComp))
-	f.precision = choiceFlag(cmd, "precision", "mixed",
-		"arithmetic of the model: fp32 everywhere, mixed (language side bf16, acoustic side fp32) or bf16 everywhere", "fp32", "mixed", "bf16")
+	f.precision = choiceFlag(cmd, "precision", "auto",
+		"arithmetic of the model: fp32 everywhere, mixed (language side bf16, acoustic side fp32) or bf16 everywhere; auto: mixed, or bf16 on a GPU where only that fits; fp16 is not supported yet",
+		"auto", "fp32", "mixed", "bf16", "fp16")
 	flags.IntVar(&f.threads, "threads", 0, "processor cores to use; 0: all that the machine or container offers")
 	f.pack = addPackFlag(cmd)
 	f.logLevel = choiceFlag(cmd, "log-level", logLevel, "how much to log to standard error", "debug", "info", "warn", "error")

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"skald/host"
 )
 
 // version is set by release builds: -ldflags "-X main.version=v1.2.3". Otherwise the
@@ -24,8 +26,7 @@ type buildFacts struct {
 	Platform string `json:"platform"`
 	Tags     string `json:"tags"`
 	CGO      bool   `json:"cgo"`
-	// CUDAArchitectures are those that device code was compiled for; none while the
-	// CUDA device does not exist.
+	// CUDAArchitectures are those that device code was compiled for; none without CUDA.
 	CUDAArchitectures []string `json:"cuda_architectures"`
 }
 
@@ -34,7 +35,7 @@ func readBuildFacts() buildFacts {
 		Version:           version,
 		Go:                runtime.Version(),
 		Platform:          runtime.GOOS + "/" + runtime.GOARCH,
-		CUDAArchitectures: []string{},
+		CUDAArchitectures: append([]string{}, host.Architectures()...),
 	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"skald/host"
 	"skald/host/checkpoint"
 	"skald/host/compute"
 	"skald/host/music3"
@@ -27,7 +28,7 @@ type Options struct {
 	Threads   int    // 0: as many as the machine offers
 	Songs     int    // sung at once; 0 is defaultSongs
 	PackBytes int64  // see cpu.Options; 0 packs what is good and fits
-	Precision string // "fp32", "mixed", "bf16"; "" is "mixed", as the published server runs
+	Precision string // "auto", "fp32", "mixed", "bf16"; "" is "auto": mixed, as the published server runs, or bf16 where only that fits
 	Logger    *slog.Logger
 	Progress  func(LoadProgress) // called during Open, from one goroutine
 }
@@ -38,6 +39,7 @@ type LoadProgress struct {
 	Bytes, Total   int64
 	BytesPerSecond float64
 	Done           bool
+	Sensors        compute.Sensors // of the device, where it has any
 }
 
 // Info describes a loaded model to clients.
@@ -133,7 +135,7 @@ func Open(ctx context.Context, o Options) (e *Engine, err error) {
 		return e, err
 	}
 	e.manifest = e.ck.Manifest
-	precision, err := e.choosePrecision(o.Precision)
+	precision, err := e.choosePrecision(o)
 	if err != nil {
 		return e, err
 	}
@@ -143,6 +145,11 @@ func Open(ctx context.Context, o Options) (e *Engine, err error) {
 	memory, err := e.openDevice(o, precision)
 	if err != nil {
 		return e, err
+	}
+	if e.device.Info().Kind == "cpu" && o.Device != "cpu" {
+		if why := host.Passed(); why != nil {
+			e.log.Info("songs are made on the processor", "why", why)
+		}
 	}
 	need := memory.Need
 	e.log.Info("memory", "needed", need.Total(), "weights_in_place", need.InPlace, "weights_own", need.Private,
@@ -162,32 +169,18 @@ func Open(ctx context.Context, o Options) (e *Engine, err error) {
 	if e.renderer, err = e.model.NewRenderer(); err != nil {
 		return e, err
 	}
+	n := e.ck.Bytes()
+	last := LoadProgress{Component: "everything", Bytes: n, Total: n, Done: true, Sensors: e.sensors()}
+	last.BytesPerSecond = float64(n) / max(time.Since(start).Seconds(), 1e-9)
+	e.logLoading("loaded", last)
 	if o.Progress != nil {
-		n := e.ck.Bytes()
-		o.Progress(LoadProgress{Bytes: n, Total: n, Done: true})
+		o.Progress(LoadProgress{Bytes: n, Total: n, Done: true, Sensors: last.Sensors})
 	}
 	e.describe(o.ModelDir == "", precision, time.Since(start))
 	e.workers.Go(e.runFrames)
 	e.workers.Go(e.runWindows)
 	e.log.Info("model loaded", "name", e.info.Name, "precision", e.info.Precision, "device", e.info.Device, "seconds", e.info.LoadTime.Seconds())
 	return e, nil
-}
-
-// choosePrecision raises the acoustic half to the checkpoint's floor.
-func (e *Engine) choosePrecision(asked string) (music3.Precision, error) {
-	if asked == "" {
-		asked = string(music3.Mixed)
-	}
-	p, err := music3.ParsePrecision(asked)
-	if err != nil {
-		return "", err
-	}
-	raised := p.RaiseAcoustic(music3.Precision(e.manifest.AcousticPrecision))
-	if raised != p {
-		e.info.Warnings = append(e.info.Warnings, fmt.Sprintf(
-			"precision raised from %s to %s: this checkpoint's acoustic stages need %s", p, raised, e.manifest.AcousticPrecision))
-	}
-	return raised, nil
 }
 
 // preloadWorkers is how many workers read weights: so many pages are asked for at once.
@@ -215,24 +208,30 @@ func (e *Engine) loadTokenizer() error {
 // when they are read, and when they are prepared.
 func (e *Engine) loadProgress(report func(LoadProgress), memory Memory) func(component string, bytes int64) {
 	if report == nil {
-		return func(string, int64) {}
+		report = func(LoadProgress) {}
 	}
-	total := memory.plan.Bytes
+	now := LoadProgress{Total: memory.plan.Bytes, Sensors: e.sensors()}
 	if e.ck.Mapped() {
-		total += memory.ReadBytes()
+		now.Total += memory.ReadBytes()
 	}
+	e.logLoading("loading begins", now)
 	var done, before int64
-	var current string
-	start := time.Now()
+	start, read := time.Now(), time.Now()
 	return func(component string, bytes int64) {
-		if component != current {
-			current, start, before = component, time.Now(), done
+		if component != now.Component {
+			if now.Component != "" {
+				now.Sensors = e.sensors()
+				e.logLoading("loaded", now)
+			}
+			now.Component, start, before = component, time.Now(), done
 		}
 		done += bytes
-		report(LoadProgress{
-			Component: component, Bytes: min(done, total), Total: total,
-			BytesPerSecond: float64(done-before) / max(time.Since(start).Seconds(), 1e-9),
-		})
+		now.Bytes = min(done, now.Total)
+		now.BytesPerSecond = float64(done-before) / max(time.Since(start).Seconds(), 1e-9)
+		if time.Since(read) >= sensorsEvery {
+			now.Sensors, read = e.sensors(), time.Now()
+		}
+		report(now)
 	}
 }
 

@@ -20,6 +20,7 @@ func (e *Engine) runFrames() {
 		}
 		if err := e.guard(func() error { return e.advance(singers, admitted) }); err != nil {
 			e.log.Error("frame loop failed", "songs", len(singers), "error", err)
+			e.loop.Sync() // forgets the failure, which is told already
 			for _, s := range singers {
 				s.cancel(err)
 			}

@@ -8,6 +8,7 @@ type Usage struct {
 	// when it is admitted, and some are kept for what all prompts have in common.
 	KVBlocks, KVBlocksTaken int
 	Memory                  compute.MemoryInfo // of the device
+	Sensors                 compute.Sensors    // of the device, where it has any
 }
 
 // Usage is what is held now; the blocks as of the last frame.
@@ -15,6 +16,6 @@ func (e *Engine) Usage() Usage {
 	e.mu.Lock()
 	u := e.usage
 	e.mu.Unlock()
-	u.Memory = e.device.Memory()
+	u.Memory, u.Sensors = e.device.Memory(), e.sensors()
 	return u
 }

@@ -16,6 +16,7 @@ func (e *Engine) runWindows() {
 			return
 		}
 		if err := e.guard(func() error { return e.render(s, w) }); err != nil {
+			e.renderer.Sync() // forgets the failure, which is told here
 			s.cancel(err)
 		}
 		e.mu.Lock()

@@ -96,6 +96,9 @@ func isClose(a, b float64) bool {
 	return math.Abs(a-b) <= 1e-9*max(math.Abs(a), math.Abs(b))
 }
 
+// Sync waits for the queue and returns, then forgets, a failure of the device.
+func (r *Renderer) Sync() error { return r.queue.Sync() }
+
 // Close frees the renderer's memory.
 func (r *Renderer) Close() error {
 	r.freeBuffers()
