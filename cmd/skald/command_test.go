@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -226,6 +227,22 @@ func TestDoctor(t *testing.T) {
 	}
 	if n := d.Memory[1]; n.Total != n.InPlace+n.Private+n.KVCache+n.Held+n.Scratch || n.Packed > n.Private {
 		t.Errorf("the parts do not add up: %+v", n)
+	}
+}
+
+// TestDoctorPortable: doctor tells when the portable code runs.
+func TestDoctorPortable(t *testing.T) {
+	t.Setenv("SKALD_CPU", "go")
+	var d diagnosis
+	got := skald(t, "doctor", "--json")
+	if err := json.Unmarshal([]byte(got.stdout), &d); err != nil || len(d.Advice) == 0 || !strings.Contains(d.Advice[0], "portable code runs") {
+		t.Errorf("%v: %+v", err, d)
+	}
+	if !slices.Contains(d.Levels, "go") || !strings.Contains(d.Devices[0].Detail, "level go (portable)") {
+		t.Errorf("%+v", d)
+	}
+	if lines := portable([]diagnosedDevice{{Kind: "cpu", Detail: "amd64, level avx2 (x)"}}, d.Levels); lines != nil {
+		t.Errorf("with vector kernels: %v", lines)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,6 +25,7 @@ type diagnosis struct {
 	Machine  machine.Machine   `json:"machine"`
 	DiskFree int64             `json:"disk_free_bytes"` // of the current folder
 	Devices  []diagnosedDevice `json:"devices"`
+	Levels   []string          `json:"levels"` // of the processor's kernels, of which SKALD_CPU chooses
 	Memory   []memoryNeed      `json:"published_model_memory"`
 	Packing  string            `json:"packing"` // what --pack means here
 	Advice   []string          `json:"advice"`
@@ -73,6 +75,7 @@ func newDoctor() *cobra.Command {
 
 func diagnose(pack int64) (diagnosis, error) {
 	d := diagnosis{Build: readBuildFacts(), Machine: machine.Read(os.DirFS("/"))}
+	d.Levels = cpu.Levels()
 	d.DiskFree, _ = machine.DiskFree(".") // 0: not known here
 	full, err := synth.ShapeNamed("full")
 	if err != nil {
@@ -97,7 +100,7 @@ func diagnose(pack int64) (diagnosis, error) {
 		}
 		d.Devices = append(d.Devices, x)
 	}
-	d.Advice = advice(d.Machine, d.Memory)
+	d.Advice = append(portable(d.Devices, d.Levels), advice(d.Machine, d.Memory)...)
 	return d, nil
 }
 
@@ -125,6 +128,18 @@ func autoPrecision(d diagnosedDevice, src music3.Source, c checkpoint.Config) (p
 		}
 	}
 	return "", fmt.Sprintf("bf16 needs %s, %s are free", size(least.Need.Total()), size(least.Have.Free)), nil
+}
+
+// portable says that the processor runs without vector kernels, and why.
+func portable(devices []diagnosedDevice, levels []string) []string {
+	at := func(d diagnosedDevice) bool { return d.Kind == "cpu" && strings.Contains(d.Detail, "level go ") }
+	switch {
+	case !slices.ContainsFunc(devices, at):
+		return nil
+	case len(levels) > 1:
+		return []string{"the portable code runs, because SKALD_CPU asks for it: it is many times slower than this machine's vector kernels"}
+	}
+	return []string{"the portable code runs, because this processor or this build has none of the vector instructions that the kernels are written for: it is many times slower than they are"}
 }
 
 // advice says what follows from the machine for the published model, and what limits it.
@@ -176,6 +191,7 @@ func (d diagnosis) print(w io.Writer) {
 	for _, device := range d.Devices {
 		device.print(row)
 	}
+	row("levels", "%s; SKALD_CPU chooses, otherwise the fastest is taken", strings.Join(d.Levels, " "))
 	row("packing", "%s", d.Packing)
 	fmt.Fprintln(w, "\nMiniMax-Music3, one song at a time:")
 	printNeeds(w, d.Memory, func(memoryNeed) string { return "" })

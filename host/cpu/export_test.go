@@ -10,13 +10,7 @@ import (
 func ShareAll(d compute.Device) { d.(*device).pool.little = 0 }
 
 // MachineLevels are the levels that this machine has.
-func MachineLevels() (names []string) {
-	available, _ := machineLevels()
-	for _, l := range available {
-		names = append(names, string(l))
-	}
-	return names
-}
+func MachineLevels() []string { return Levels() }
 
 // MissingLevels are the others.
 func MissingLevels() (names []string) {

@@ -62,6 +62,18 @@ func chooseLevel(name string) (level, error) {
 	return "", fmt.Errorf("cpu: unknown level %q (%s): want one of %s, or nothing for the fastest", name, levelVariable, names(available))
 }
 
+// Levels are the names of the levels that this machine and this build have, of which
+// Options.Level and the environment variable SKALD_CPU choose. The portable one is always
+// among them.
+func Levels() []string {
+	available, _ := machineLevels()
+	list := make([]string, len(available))
+	for i, l := range available {
+		list[i] = string(l)
+	}
+	return list
+}
+
 func names(levels []level) string {
 	s := make([]string, len(levels))
 	for i, l := range levels {
