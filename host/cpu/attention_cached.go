@@ -77,9 +77,12 @@ func (t *appendTask) chunk(i int, s *scratch) {
 	}
 }
 
-// cachedTask is one call of CachedAttention; a chunk is one row and one key head with
-// the query heads that read it. The softmax runs over some blocks of the cache at a
-// time, with a running maximum, so the working memory does not grow with the song.
+// cachedTask is one call of CachedAttention; a chunk is a run of rows of one sequence, as
+// a prompt has them, and one key head with the query heads that read it. The softmax runs
+// over some blocks of the cache at a time, with a running maximum, so the working memory
+// does not grow with the song. All rows of a run take a step before the next, while its
+// keys and values are in the cache of the processor; what a row computes, and in which
+// order, does not depend on the others.
 type cachedTask struct {
 	o, q   []float32
 	cache  *kvCache
@@ -88,7 +91,17 @@ type cachedTask struct {
 	scale  float32
 	round  rounding
 	at     places
+	runs   []cachedRun
 }
+
+// cachedRun is some rows of one sequence.
+type cachedRun struct {
+	first, rows int
+	last        int // row of the highest position
+}
+
+// runRows is how many rows a run has at most: more hardly read less, and are fewer chunks.
+const runRows = 16
 
 func (q *queue) CachedAttention(out, query compute.Buffer, cache compute.KVCache, layer, qHeads int, scale float32, at compute.Rows) {
 	o := operands{op: "CachedAttention"}
@@ -110,7 +123,7 @@ func (q *queue) CachedAttention(out, query compute.Buffer, cache compute.KVCache
 		q.fail(err)
 		return
 	}
-	t.at = places
+	t.place(places)
 	work := 0
 	for _, p := range places.pos {
 		work += (int(p) + 1) * 2 * qHeads * c.config.HeadDim
@@ -118,7 +131,23 @@ func (q *queue) CachedAttention(out, query compute.Buffer, cache compute.KVCache
 	if q.pool.kernels.panels.there() {
 		work /= vectorGain
 	}
-	q.run(t, at.N*c.config.Heads, work)
+	q.run(t, len(t.runs)*c.config.Heads, work)
+}
+
+// place sets where the rows stand, and finds the runs among them.
+func (t *cachedTask) place(at places) {
+	t.at, t.runs = at, t.runs[:0]
+	for i, p := range at.pos {
+		if n := len(t.runs); n > 0 && t.runs[n-1].rows < runRows && at.seq[i] == at.seq[i-1] {
+			run := &t.runs[n-1]
+			run.rows++
+			if p > at.pos[run.last] {
+				run.last = i
+			}
+			continue
+		}
+		t.runs = append(t.runs, cachedRun{first: i, rows: 1, last: i})
+	}
 }
 
 // cachedKeys is how many positions one step of the running softmax takes, or one block
@@ -129,9 +158,8 @@ func (t *cachedTask) chunk(i int, s *scratch) {
 	c := t.cache
 	g := &c.config
 	d, size := g.HeadDim, g.BlockSize
-	row, head := i/g.Heads, i%g.Heads
+	run, head := &t.runs[i/g.Heads], i%g.Heads
 	group := t.qHeads / g.Heads
-	first := (row*t.qHeads + head*group) * d
 
 	// Kernels take one query head or several, and several panels; what there is
 	// beyond group, headDim and the last position is computed and never read.
@@ -143,55 +171,74 @@ func (t *cachedTask) chunk(i int, s *scratch) {
 	blocks := max(1, cachedKeys/size) // of one step
 	width, columns := roundUp(blocks*c.keyPanels, cachedPanels)*panelColumns, roundUp(d, cachedPanels*panelColumns)
 	padded := roundUp(group, rows)
-	queries := t.q[first : first+group*d]
-	if padded > group {
-		queries = grown(&s.a, padded*d)
-		clear(queries[copy(queries, t.q[first:first+group*d]):])
-	}
-	memory := grown(&s.b, padded*(width+columns))
-	weights, sums := memory[:padded*width], memory[padded*width:]
-	clear(sums)
-	states := grown(&s.softmax, group)
-	for h := range states {
-		states[h] = softmaxState{top: negInf}
+	memory := grown(&s.b, padded*(width+run.rows*columns))
+	weights, allSums := memory[:padded*width], memory[padded*width:]
+	clear(allSums)
+	allStates := grown(&s.softmax, run.rows*group)
+	for h := range allStates {
+		allStates[h] = softmaxState{top: negInf}
 	}
 
 	tile := &s.cached
 	*tile = cachedTile{rows: rows, floats: c.floats, bits: c.bits, panelSize: c.valuePanel, panels: c.valuePanels}
-	count := int(t.at.pos[row]) + 1
-	for start := 0; start < count; start += blocks * size {
-		n := min(blocks*size, count-start)
-		keys, values := t.places(s, row, head, start, n)
-		tile.offsets, tile.count, tile.k = keys, ceilDiv(n, size)*c.keyPanels, d
-		for h := 0; h < group; h += rows {
-			tile.x, tile.xRow = queries[h*d:], 4*d
-			tile.sums, tile.sumsRow = weights[h*width:], 4*width
-			scores(tile)
-		}
-		for h := range group {
-			p := weights[h*width : (h+1)*width]
-			if lanes := c.keyPanels * panelColumns; lanes > size {
-				for b := 1; b*size < n; b++ {
-					copy(p[b*size:(b+1)*size], p[b*lanes:])
+	longest := int(t.at.pos[run.last]) + 1
+	for start := 0; start < longest; start += blocks * size {
+		keys, values := t.places(s, run.last, head, start, min(blocks*size, longest-start))
+		for r := range run.rows {
+			n := min(blocks*size, int(t.at.pos[run.first+r])+1-start)
+			if n <= 0 {
+				continue
+			}
+			queries := t.queries(s, run.first+r, head, group, padded)
+			sums, states := allSums[r*padded*columns:], allStates[r*group:(r+1)*group]
+			tile.offsets, tile.count, tile.k = keys, ceilDiv(n, size)*c.keyPanels, d
+			for h := 0; h < group; h += rows {
+				tile.x, tile.xRow = queries[h*d:], 4*d
+				tile.sums, tile.sumsRow = weights[h*width:], 4*width
+				scores(tile)
+			}
+			for h := range group {
+				p := weights[h*width : (h+1)*width]
+				if lanes := c.keyPanels * panelColumns; lanes > size {
+					for b := 1; b*size < n; b++ {
+						copy(p[b*size:(b+1)*size], p[b*lanes:])
+					}
+				}
+				if shrink := s.softmaxRow(p[:n], t.scale, &states[h]); shrink != 1 {
+					row := sums[h*columns : (h+1)*columns]
+					s.f32.scale(row, row, shrink)
 				}
 			}
-			if shrink := s.softmaxRow(p[:n], t.scale, &states[h]); shrink != 1 {
-				row := sums[h*columns : (h+1)*columns]
-				s.f32.scale(row, row, shrink)
+			tile.offsets, tile.count, tile.k, tile.last = values, ceilDiv(n, size), size, (n-1)%size+1
+			for h := 0; h < group; h += rows {
+				tile.x, tile.xRow = weights[h*width:], 4*width
+				tile.sums, tile.sumsRow = sums[h*columns:], 4*columns
+				mix(tile)
 			}
-		}
-		tile.offsets, tile.count, tile.k, tile.last = values, ceilDiv(n, size), size, (n-1)%size+1
-		for h := 0; h < group; h += rows {
-			tile.x, tile.xRow = weights[h*width:], 4*width
-			tile.sums, tile.sumsRow = sums[h*columns:], 4*columns
-			mix(tile)
 		}
 	}
 	*tile = cachedTile{} // the cache may be closed
 	e := s.elements(t.round)
-	for h := range group {
-		e.scale(t.o[first+h*d:first+(h+1)*d], sums[h*columns:][:d], 1/states[h].total)
+	for r := range run.rows {
+		o := t.o[((run.first+r)*t.qHeads+head*group)*d:]
+		for h := range group {
+			e.scale(o[h*d:(h+1)*d], allSums[(r*padded+h)*columns:][:d], 1/allStates[r*group+h].total)
+		}
 	}
+}
+
+// queries returns the query heads of a row that read one key head, filled up with zeros
+// to padded heads.
+func (t *cachedTask) queries(s *scratch, row, head, group, padded int) []float32 {
+	d := t.cache.config.HeadDim
+	first := (row*t.qHeads + head*group) * d
+	q := t.q[first : first+group*d]
+	if padded > group {
+		own := grown(&s.a, padded*d)
+		clear(own[copy(own, q):])
+		return own
+	}
+	return q
 }
 
 // places lists where the panels of the keys of n positions from start on begin, and the

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"skald/host/compute"
@@ -71,12 +72,126 @@ func attendNaN(t *testing.T, k *kernels, heads, group, headDim, blockSize, n int
 		}
 	}
 	q := random(heads * group * headDim)
-	task := &cachedTask{cache: cache, layer: 1, q: q, o: make([]float32, len(q)), qHeads: heads * group, scale: float32(1 / math.Sqrt(float64(headDim))),
-		at: places{pos: []int32{int32(n - 1)}, seq: []int32{0}, blocks: blocks, maxBlocks: len(blocks)}}
+	task := &cachedTask{cache: cache, layer: 1, q: q, o: make([]float32, len(q)), qHeads: heads * group, scale: float32(1 / math.Sqrt(float64(headDim)))}
+	task.place(places{pos: []int32{int32(n - 1)}, seq: []int32{0}, blocks: blocks, maxBlocks: len(blocks)})
 	for h := range heads {
 		task.chunk(h, s)
 	}
 	return task.o
+}
+
+// TestCachedRuns: rows that go through the keys together give the bytes that each gives
+// alone, whatever the order of their positions and wherever runs and sequences end.
+func TestCachedRuns(t *testing.T) {
+	var pos, seq []int32
+	for i := range 2*runRows + 5 { // a prompt from its beginning
+		pos, seq = append(pos, int32(i)), append(seq, 0)
+	}
+	for _, p := range []int32{590, 3, 255, 256, 599, 257, 0} { // another, in disorder
+		pos, seq = append(pos, p), append(seq, 1)
+	}
+	pos, seq = append(pos, 300, 17, 301), append(seq, 0, 1, 0) // and rows that take turns
+	for _, level := range Levels() {
+		for _, d := range []compute.DType{compute.F32, compute.BF16} {
+			for _, group := range []int{1, 3, 4} {
+				const heads, headDim, blockSize, maxBlocks = 2, 40, 24, 25
+				dev, err := New(Options{Level: level, Threads: 2})
+				if err != nil {
+					t.Fatal(err)
+				}
+				q, err := dev.NewQueue()
+				if err != nil {
+					t.Fatal(err)
+				}
+				cache, err := dev.NewKVCache(compute.KVConfig{Layers: 1, Heads: heads, HeadDim: headDim, BlockSize: blockSize, Blocks: 2 * maxBlocks, DType: d})
+				if err != nil {
+					t.Fatal(err)
+				}
+				r := rand.New(rand.NewPCG(5, 6))
+				for i := range cache.(*kvCache).floats {
+					cache.(*kvCache).floats[i] = float32(r.NormFloat64())
+				}
+				for i := range cache.(*kvCache).bits {
+					cache.(*kvCache).bits[i] = bf16Bits(float32(r.NormFloat64()))
+				}
+				ints := func(v []int32) compute.Buffer {
+					x, _ := dev.NewBuffer(compute.I32, len(v))
+					q.UploadInts(x, v)
+					return x
+				}
+				var blocks []int32
+				for _, b := range r.Perm(2 * maxBlocks) {
+					blocks = append(blocks, int32(b))
+				}
+				n, width := len(pos), heads*group*headDim
+				at := compute.Rows{N: n, Pos: ints(pos), Seq: ints(seq), Blocks: ints(blocks), MaxBlocks: maxBlocks}
+				x, _ := dev.NewBuffer(d, n*width)
+				y, _ := dev.NewBuffer(d, n*width)
+				one, _ := dev.NewBuffer(d, width)
+				queries := make([]float32, n*width)
+				for i := range queries {
+					queries[i] = roundBF16(float32(r.NormFloat64()))
+				}
+				q.Upload(x, queries)
+				q.CachedAttention(y, x, cache, 0, heads*group, 0.2, at)
+				together, alone := make([]float32, n*width), make([]float32, width)
+				if err := q.Download(together, y); err != nil {
+					t.Fatal(err)
+				}
+				for i := range n {
+					row := at
+					row.N, row.Pos, row.Seq = 1, at.Pos.Slice(i, i+1), at.Seq.Slice(i, i+1)
+					q.CachedAttention(one, x.Slice(i*width, (i+1)*width), cache, 0, heads*group, 0.2, row)
+					if err := q.Download(alone, one); err != nil {
+						t.Fatal(err)
+					}
+					if !slices.Equal(alone, together[i*width:(i+1)*width]) {
+						t.Errorf("%s, %v, %d query heads to a key head: row %d at position %d differs from itself alone", level, d, group, i, pos[i])
+					}
+				}
+				dev.Close()
+			}
+		}
+	}
+	t.Logf("%d rows, levels %v", len(pos), Levels())
+}
+
+// BenchmarkPrefillAttention is attention of 256 rows of one prompt late in it.
+func BenchmarkPrefillAttention(b *testing.B) {
+	const heads, group, headDim, blockSize, rows = 8, 4, 128, 32, 256
+	for _, end := range []int{256, 1024, 4096} {
+		b.Run(fmt.Sprint(end), func(b *testing.B) {
+			dev, err := New(Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer dev.Close()
+			q, _ := dev.NewQueue()
+			cache, err := dev.NewKVCache(compute.KVConfig{Layers: 1, Heads: heads, HeadDim: headDim, BlockSize: blockSize, Blocks: end / blockSize, DType: compute.BF16})
+			if err != nil {
+				b.Fatal(err)
+			}
+			ints := func(n, from int) compute.Buffer {
+				v := make([]int32, n)
+				for i := range v {
+					v[i] = int32(from + i)
+				}
+				x, _ := dev.NewBuffer(compute.I32, n)
+				q.UploadInts(x, v)
+				return x
+			}
+			seq, _ := dev.NewBuffer(compute.I32, rows)
+			q.UploadInts(seq, make([]int32, rows))
+			at := compute.Rows{N: rows, Pos: ints(rows, end-rows), Seq: seq, Blocks: ints(end/blockSize, 0), MaxBlocks: end / blockSize}
+			x, _ := dev.NewBuffer(compute.BF16, rows*heads*group*headDim)
+			y, _ := dev.NewBuffer(compute.BF16, rows*heads*group*headDim)
+			for b.Loop() {
+				q.CachedAttention(y, x, cache, 0, heads*group, 0.1, at)
+			}
+			flop := 4 * float64(heads*group*headDim) * float64(rows) * (float64(end) - rows/2)
+			b.ReportMetric(flop*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+		})
+	}
 }
 
 // BenchmarkCachedAttention reports the rate at which keys and values are read: two
