@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -124,5 +125,94 @@ func TestPoolEnds(t *testing.T) {
 		p.mu.Lock()
 		parked = p.parked
 		p.mu.Unlock()
+	}
+}
+
+// TestPoolUnequal: a core that is slow, here one that stands still until all other chunks
+// are done, holds up nothing but its own chunk.
+func TestPoolUnequal(t *testing.T) {
+	const chunks = 50
+	for threads := 2; threads <= 4; threads++ {
+		p := newPool(threads, &kernels{})
+		var done atomic.Int32
+		var rest sync.WaitGroup
+		rest.Add(chunks - 1)
+		var slow *scratch
+		byOthers := 0
+		var mu sync.Mutex
+		p.run(p.newJob(), taskFunc(func(i int, s *scratch) {
+			if i == 0 {
+				slow = s
+				rest.Wait() // for ever, if these chunks were the slow one's
+				done.Add(1)
+				return
+			}
+			mu.Lock()
+			byOthers++
+			mu.Unlock()
+			done.Add(1)
+			rest.Done()
+		}), chunks, littleWork)
+		if done.Load() != chunks || byOthers != chunks-1 || slow == nil {
+			t.Errorf("%d threads: %d chunks done, %d by others", threads, done.Load(), byOthers)
+		}
+		p.close()
+	}
+}
+
+// TestPackedByWorkers: the panels of a matrix are made, and so first written, by the
+// workers that will read them.
+func TestPackedByWorkers(t *testing.T) {
+	if !slices.Contains(Levels(), string(levelAVX2)) {
+		t.Skip("NOT EXAMINED: who makes panels: this machine's kernels read none")
+	}
+	k := machineKernels(levelAVX2)
+	d := &device{kernels: k}
+	// The first to come waits for a second.
+	var came atomic.Int32
+	second := make(chan struct{})
+	pack := d.kernels.panels.packF32
+	d.kernels.panels.packF32 = func(dst, src *float32, stride, blocks int) {
+		switch came.Add(1) {
+		case 1:
+			select {
+			case <-second:
+			case <-time.After(time.Minute):
+				t.Error("one worker makes all panels")
+			}
+		case 2:
+			close(second)
+		}
+		pack(dst, src, stride, blocks)
+	}
+	d.pool = newPool(3, &d.kernels)
+	defer d.pool.close()
+	const rows, width = 40 * panelColumns, 4096
+	w := &weight{shape: []int{rows, width}, floats: make([]float32, rows*width)}
+	for i := range w.floats {
+		w.floats[i] = float32(i % 977)
+	}
+	panels := d.packAll(w)
+	for i := range rows {
+		for _, j := range []int{0, 1, width - 1} {
+			if got, want := panels[i/panelColumns*panelColumns*width+j*panelColumns+i%panelColumns], w.floats[i*width+j]; got != want {
+				t.Fatalf("row %d, number %d: %v, want %v", i, j, got, want)
+			}
+		}
+	}
+}
+
+// TestThreads: as many as Go may run, which counts a container's quota, unless told.
+func TestThreads(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
+	for asked, want := range map[int]int{0: 3, 1: 1, 5: 5} {
+		d, err := New(Options{Threads: asked})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := d.Info().Threads; got != want || d.(*device).pool.helpers != want-1 {
+			t.Errorf("%d threads asked for: %d, with %d helpers", asked, got, d.(*device).pool.helpers)
+		}
+		d.Close()
 	}
 }
