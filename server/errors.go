@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"skald/host/engine"
+	"skald/server/jobs"
 	"skald/server/request"
 )
 
@@ -88,6 +89,17 @@ func errProblems(problems []request.Problem) *apiError {
 
 // errSong is the error of a song that was begun.
 func errSong(speech request.Speech, err error) *apiError {
+	if f, ok := errors.AsType[*jobs.FailedError](err); ok { // of a worker, in these very terms
+		e := newError(f.Status, f.Type, f.Code, f.Message)
+		e.noRetry = f.NoRetry
+		if f.Status == http.StatusServiceUnavailable {
+			e.retryAfter = 5 * time.Second
+		}
+		return e
+	}
+	if full := (*jobs.FullError)(nil); errors.Is(err, jobs.ErrNoWorker) || errors.Is(err, jobs.ErrNoAudio) || errors.As(err, &full) {
+		return errUnavailable("no_worker", "the song could not be had from a worker: "+err.Error()+"; try again soon")
+	}
 	if errors.Is(err, errDraining) || errors.Is(err, engine.ErrClosed) {
 		return errUnavailable("draining", "the server shut down before the song was finished; try another one")
 	}

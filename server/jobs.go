@@ -420,6 +420,7 @@ func (s *Server) startWorker(m singer) error {
 		Metadata: audio.Metadata{Title: "Song", Model: info.Name, Software: strings.TrimSpace("skald " + s.config.Version)},
 		Sing:     func(ctx context.Context, r engine.Request) (*engine.Song, error) { return s.singJob(ctx, m, r) },
 		Explain:  explain,
+		About:    &jobs.About{Info: info, Defaults: jobs.SpecOf(info.Name, m.Defaults()), Check: m.Check},
 		Ended:    func(o jobs.Outcome) { s.metrics.tries.WithLabelValues(string(o)).Inc() },
 	})
 	if err != nil {
@@ -465,5 +466,5 @@ func explain(_ jobs.Spec, err error) (jobs.Failure, bool) {
 	case e.status == http.StatusInternalServerError && again:
 		e.Message = "the server failed while it made the song; its log tells more under the job's id"
 	}
-	return jobs.Failure{Code: e.Code, Message: e.Message, Type: e.Type}, again
+	return jobs.Failure{Code: e.Code, Message: e.Message, Type: e.Type, Status: e.status, NoRetry: e.noRetry}, again
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"skald/host/engine"
+	"skald/server/jobs"
 )
 
 // SetLoading tells how far loading is, for /readyz and for the message of a 503.
@@ -29,6 +30,9 @@ func (s *Server) SetEngine(e *engine.Engine) error {
 	return nil
 }
 
+// SetGateway lets workers elsewhere make the songs, instead of an engine.
+func (s *Server) SetGateway(g *jobs.Gateway) { s.setSinger(g) }
+
 func (s *Server) setSinger(m singer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,6 +49,9 @@ func (s *Server) ready() (singer, *apiError) {
 		return nil, errDrain()
 	case s.singer == nil:
 		message := "the model is being loaded"
+		if s.config.Gateway {
+			message = "no worker has been heard of yet"
+		}
 		if p := s.loading; p.Total > 0 {
 			message += fmt.Sprintf(": %s, %.0f %%", p.Component, percent(p))
 		}

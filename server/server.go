@@ -48,6 +48,8 @@ type Config struct {
 
 	Jobs       *jobs.Store // keeps the jobs; nil: there are none
 	WorkerName string      // of this process, in records of jobs
+	Gateway    bool        // songs are made by workers elsewhere
+	WorkerOnly bool        // songs are only made for gateways: of the routes there are those for whoever watches
 
 	Version string       // of the program
 	Logger  *slog.Logger // nil: slog.Default()
@@ -168,9 +170,11 @@ func (s *Server) routes() http.Handler {
 	r.Match(reading, "/metrics", s.requireKey, gin.WrapH(s.metrics.handler()))
 
 	v1 := r.Group("/v1", s.requireKey)
-	v1.Match([]string{http.MethodGet, http.MethodPost}, "/audio/speech", gin.WrapF(s.speech))
-	s.routeJobs(v1)
-	v1.POST("/music/prompt", gin.WrapF(s.prompt))
+	if !s.config.WorkerOnly {
+		v1.Match([]string{http.MethodGet, http.MethodPost}, "/audio/speech", gin.WrapF(s.speech))
+		s.routeJobs(v1)
+		v1.POST("/music/prompt", gin.WrapF(s.prompt))
+	}
 	v1.Match(reading, "/models", gin.WrapF(s.models))
 	// A model's name may hold slashes.
 	v1.Match(reading, "/models/*id", func(c *gin.Context) {

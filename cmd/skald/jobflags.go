@@ -24,6 +24,15 @@ type jobFlags struct {
 	maxJobs  int
 	tries    int
 	silence  time.Duration
+
+	role         *choice
+	gatewayModel string
+	natsURL      string
+	natsCreds    string
+	natsCA       string
+	natsCert     string
+	natsKey      string
+	natsReplicas int
 }
 
 func addJobFlags(cmd *cobra.Command) *jobFlags {
@@ -37,11 +46,39 @@ func addJobFlags(cmd *cobra.Command) *jobFlags {
 	flags.IntVar(&f.maxJobs, "max-jobs", 1000, "jobs that may wait")
 	flags.IntVar(&f.tries, "job-tries", 3, "tries after which a job that stops its server is given up")
 	flags.DurationVar(&f.silence, "worker-silence", 10*time.Second, "after so long without a sign of life of its worker, a job begins again")
+	f.role = choiceFlag(cmd, "role", "all", "all; gateway takes requests and lets workers make the songs; worker makes songs and serves only probes and metrics", "all", "gateway", "worker")
+	flags.StringVar(&f.gatewayModel, "gateway-model", "", "`name` of the model that a gateway serves (default: that of the first worker it hears of)")
+	flags.StringVar(&f.natsURL, "nats-url", "", "`URL` of a NATS server with JetStream, or several separated by commas, that gateways and workers share instead of a state directory")
+	flags.StringVar(&f.natsCreds, "nats-credentials", "", "`file` with the JWT and the seed of a NATS user")
+	flags.StringVar(&f.natsCA, "nats-ca", "", "PEM `file` of the authority that signed the NATS server's certificate")
+	flags.StringVar(&f.natsCert, "nats-cert", "", "PEM `file` of a client certificate for NATS")
+	flags.StringVar(&f.natsKey, "nats-key", "", "PEM `file` of its private key")
+	flags.IntVar(&f.natsReplicas, "nats-replicas", 1, "copies of everything in a NATS cluster: 1, 3 or 5")
 	return f
+}
+
+// check refuses what does not go together.
+func (f *jobFlags) check() error {
+	switch {
+	case f.natsURL == "" && f.role.value != "all":
+		return usagef("--role %s needs --nats-url: gateways and workers meet at a NATS server", f.role.value)
+	case f.natsURL != "" && f.stateDir != "":
+		return usagef("--state-dir and --nats-url are two places to keep jobs in; give one")
+	case f.natsURL == "" && (f.natsCreds != "" || f.natsCA != "" || f.natsCert != "" || f.natsKey != ""):
+		return usagef("--nats-credentials, --nats-ca, --nats-cert and --nats-key need --nats-url")
+	case (f.natsCert == "") != (f.natsKey == ""):
+		return usagef("--nats-cert and --nats-key go together")
+	case f.gatewayModel != "" && f.role.value != "gateway":
+		return usagef("--gateway-model is for --role gateway")
+	}
+	return nil
 }
 
 // open opens the store of jobs.
 func (f *jobFlags) open(ctx context.Context, log *slog.Logger) (*jobs.Store, error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
 	size, err := parseSize(f.keepSize)
 	if err != nil || size == 0 {
 		return nil, usagef("--keep-size %q is not a size such as 10GiB or 500MB", f.keepSize)
@@ -51,6 +88,15 @@ func (f *jobFlags) open(ctx context.Context, log *slog.Logger) (*jobs.Store, err
 	}
 	o := jobs.Options{
 		Dir: f.stateDir, Sync: f.sync, Keep: f.keep, MaxBytes: size, MaxJobs: f.maxJobs, Tries: f.tries, Silence: f.silence, Logger: log,
+	}
+	if f.natsURL != "" {
+		o.URL, o.Credentials, o.CA, o.Cert, o.Key, o.Replicas = f.natsURL, f.natsCreds, f.natsCA, f.natsCert, f.natsKey, f.natsReplicas
+		s, err := jobs.Open(ctx, o)
+		if err != nil {
+			return nil, fmt.Errorf("--nats-url: %w", err)
+		}
+		log.Info("jobs are kept by NATS", "role", f.role.value)
+		return s, nil
 	}
 	if o.Dir != "" {
 		s, err := jobs.Open(ctx, o)

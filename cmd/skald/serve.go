@@ -17,6 +17,7 @@ import (
 
 	"skald/host/engine"
 	"skald/server"
+	"skald/server/jobs"
 )
 
 // serveFlags are the flags of serve.
@@ -108,6 +109,7 @@ func (f *serveFlags) run(cmd *cobra.Command) (err error) {
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	config.Jobs, config.WorkerName = store, workerName()
+	config.Gateway, config.WorkerOnly = f.jobs.role.value == "gateway", f.jobs.role.value == "worker"
 	s, err := server.New(config)
 	if err != nil {
 		return &usageError{err}
@@ -129,14 +131,15 @@ func (f *serveFlags) run(cmd *cobra.Command) (err error) {
 	defer f.startReloading(ctx, log, s, cert)()
 	loaded := make(chan *engine.Engine, 1)
 	go func() {
-		e, err := engine.Open(ctx, options)
-		if err != nil {
-			cancel(fmt.Errorf("loading %s: %w", f.modelName(), err))
+		var e *engine.Engine
+		var err error
+		if config.Gateway {
+			err = f.findWorkers(ctx, log, store, s)
 		} else {
-			announce(log, e.Info())
-			if err := s.SetEngine(e); err != nil {
-				cancel(fmt.Errorf("taking jobs: %w", err))
-			}
+			e, err = f.loadModel(ctx, log, options, s)
+		}
+		if err != nil {
+			cancel(err)
 		}
 		loaded <- e
 	}()
@@ -152,6 +155,32 @@ func (f *serveFlags) run(cmd *cobra.Command) (err error) {
 		}
 	}
 	return err
+}
+
+// loadModel makes the server serve a model of its own.
+func (f *serveFlags) loadModel(ctx context.Context, log *slog.Logger, o engine.Options, s *server.Server) (*engine.Engine, error) {
+	e, err := engine.Open(ctx, o)
+	if err != nil {
+		return nil, fmt.Errorf("loading %s: %w", f.modelName(), err)
+	}
+	announce(log, e.Info())
+	if err := s.SetEngine(e); err != nil {
+		return e, fmt.Errorf("taking jobs: %w", err)
+	}
+	return e, nil
+}
+
+// findWorkers makes the server serve the model of workers elsewhere, once there is one.
+func (f *serveFlags) findWorkers(ctx context.Context, log *slog.Logger, store *jobs.Store, s *server.Server) error {
+	log.Info("waiting for a worker")
+	g, err := store.NewGateway(ctx, f.jobs.gatewayModel)
+	if err != nil {
+		return err
+	}
+	info := g.Info()
+	log.Info("ready", "model", info.Name, "workers", g.Workers(), "songs", info.Songs)
+	s.SetGateway(g)
+	return nil
 }
 
 // spareProcessors lets Go run more threads than the model computes on. The model keeps

@@ -142,7 +142,7 @@ func (s *Store) mend(ctx context.Context) error {
 				return errStale
 			}
 			r.Status, r.Song = Failed, nil
-			r.Failure = &Failure{"song_lost", "the song was finished, but the disk has lost it; make it again with the same request", "server_error"}
+			r.Failure = &Failure{Code: "song_lost", Message: "the song was finished, but the disk has lost it; make it again with the same request", Type: "server_error", Status: 500}
 			return nil
 		})
 		if err != nil && !errors.Is(err, errStale) && !errors.Is(err, ErrNotFound) {

@@ -61,7 +61,7 @@ func work(t *testing.T, s *Store, songs int, sing func(context.Context, engine.R
 	w, err := s.Work(t.Context(), WorkerOptions{
 		Name: "test", Model: "model", Songs: songs, SampleRate: rate, Metadata: audio.Metadata{Title: "Song"}, Sing: sing,
 		Explain: func(_ Spec, err error) (Failure, bool) {
-			return Failure{"broken", err.Error(), "server_error"}, strings.Contains(err.Error(), "again")
+			return Failure{Code: "broken", Message: err.Error(), Type: "server_error", Status: 500}, strings.Contains(err.Error(), "again")
 		},
 	})
 	if err != nil {

@@ -73,6 +73,8 @@ type Failure struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Type    string `json:"type"`
+	Status  int    `json:"status"`             // of HTTP
+	NoRetry bool   `json:"no_retry,omitempty"` // the same request will fail again
 }
 
 // Spec is what a job was asked for.

@@ -20,7 +20,9 @@ import (
 // Names in the NATS account. Everything begins with skald, for permissions.
 const (
 	streamName   = "SKALD_QUEUE"
-	queueSubject = "skald.queue."    // + model token . id
+	queueSubject = "skald.queue."    // + model token . line . id
+	helloSubject = "skald.worker."   // + model token
+	checkSubject = "skald.check."    // + model token
 	tellSubject  = "skald.progress." // + id
 	liveSubject  = "skald.live."     // + id
 	bucketName   = "skald"
@@ -43,6 +45,7 @@ type Store struct {
 	records jetstream.KeyValue
 	songs   jetstream.ObjectStore
 	index   *index
+	fleet   *fleet
 	lastID  int64 // milliseconds; guarded by mu
 	mu      sync.Mutex
 	skew    time.Duration // by which the clock jumped ahead while we watched; of the janitor
@@ -86,6 +89,9 @@ func Open(ctx context.Context, o Options) (s *Store, err error) {
 	s.background.Go(s.index.run)
 	if err := s.index.wait(ctx); err != nil {
 		return s, err
+	}
+	if s.fleet, err = newFleet(s); err != nil {
+		return s, fmt.Errorf("store: %w", err)
 	}
 	if err := s.mend(ctx); err != nil {
 		return s, err
@@ -164,7 +170,19 @@ func digest(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func subjectOf(r *Record) string { return queueSubject + modelToken(r.Model) + "." + r.ID }
+// The two lines before a model: of callers who wait, and of jobs.
+const (
+	lineNow = ".now."
+	lineJob = ".job."
+)
+
+func subjectOf(r *Record) string {
+	line := lineJob
+	if r.Waits {
+		line = lineNow
+	}
+	return queueSubject + modelToken(r.Model) + line + r.ID
+}
 
 // update changes a record, again and again until nobody else changed it meanwhile. An
 // error of change leaves it as it is.

@@ -144,8 +144,9 @@ func (t *try) start(ctx context.Context) (Record, error) {
 			if r.Failure != nil {
 				last = "; last: " + r.Failure.Message
 			}
-			r.Failure = &Failure{"too_many_tries", fmt.Sprintf(
-				"the server or worker that made the song stopped %d times before it was done; it is not tried again%s", r.Tries, last), "server_error"}
+			r.Failure = &Failure{Code: "too_many_tries", Message: fmt.Sprintf(
+				"the server or worker that made the song stopped %d times before it was done; it is not tried again%s", r.Tries, last),
+				Type: "server_error", Status: 500, NoRetry: true}
 			return nil
 		}
 		r.Status, r.Started, r.Worker = Running, s.o.now().UTC(), t.w.o.Name

@@ -26,6 +26,9 @@ type WorkerOptions struct {
 	Sing func(ctx context.Context, r engine.Request) (*engine.Song, error)
 	// Explain tells a caller's side of an error, and whether another try may do better.
 	Explain func(spec Spec, err error) (f Failure, again bool)
+	// About, unless nil, lets gateways know the model: what it is, what an absent field
+	// means, and what is wrong with a request.
+	About *About
 	// Ended hears how every try ended, unless it is nil.
 	Ended func(Outcome)
 }
@@ -50,16 +53,17 @@ func Outcomes() []Outcome {
 
 // Worker takes up jobs and makes their songs.
 type Worker struct {
-	o        WorkerOptions
-	s        *Store
-	log      *slog.Logger
-	consumer jetstream.Consumer
-	taking   context.Context // ends when no more jobs are taken
-	stop     context.CancelFunc
-	singing  context.Context // ends the songs
-	cut      context.CancelCauseFunc
-	alone    sync.RWMutex // held for writing by a job that may be poison
-	running  sync.WaitGroup
+	o       WorkerOptions
+	s       *Store
+	log     *slog.Logger
+	lines   []jetstream.Consumer // the more urgent first
+	slots   chan struct{}        // a token for each song that is being made
+	taking  context.Context      // ends when no more jobs are taken
+	stop    context.CancelFunc
+	singing context.Context // ends the songs
+	cut     context.CancelCauseFunc
+	alone   sync.RWMutex // held for writing by a job that may be poison
+	running sync.WaitGroup
 }
 
 // ErrStopped is the cause of songs that are given up because their worker stops: their jobs
@@ -75,21 +79,27 @@ var (
 
 // Work starts a worker.
 func (s *Store) Work(ctx context.Context, o WorkerOptions) (*Worker, error) {
-	w := &Worker{o: o, s: s, log: s.log}
+	w := &Worker{o: o, s: s, log: s.log, slots: make(chan struct{}, o.Songs)}
 	token := modelToken(o.Model)
-	var err error
-	w.consumer, err = s.queue.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
-		Durable: "sing-" + token, FilterSubject: queueSubject + token + ".*",
-		AckPolicy: jetstream.AckExplicitPolicy, AckWait: s.o.Silence, MaxAckPending: -1, MaxWaiting: 4096,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("queue of %s: %w", o.Model, err)
+	for _, line := range []string{lineNow, lineJob} {
+		c, err := s.queue.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
+			Durable: "sing-" + token + strings.ReplaceAll(line, ".", "-"), FilterSubject: queueSubject + token + line + "*",
+			AckPolicy: jetstream.AckExplicitPolicy, AckWait: s.o.Silence, MaxAckPending: -1,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("queue of %s: %w", o.Model, err)
+		}
+		w.lines = append(w.lines, c)
 	}
 	w.taking, w.stop = context.WithCancel(context.Background())
 	w.singing, w.cut = context.WithCancelCause(context.Background())
-	for range o.Songs {
-		w.running.Go(w.take)
+	if o.About != nil {
+		if err := w.introduce(); err != nil {
+			w.stop()
+			return nil, err
+		}
 	}
+	w.running.Go(w.take)
 	return w, nil
 }
 
@@ -102,21 +112,57 @@ func (w *Worker) Stop(ctx context.Context) {
 	w.cut(ErrStopped)
 }
 
-// take makes one song after another.
+// lookEvery is how often a worker with nothing to do looks for a job.
+const lookEvery = 100 * time.Millisecond
+
+// take takes up jobs while there are fewer songs in the making than may be.
 func (w *Worker) take() {
-	for w.taking.Err() == nil {
-		m, err := w.consumer.Next(jetstream.FetchContext(w.taking))
-		switch {
-		case err == nil:
-			w.make(m)
-		case w.taking.Err() == nil && !errors.Is(err, jetstream.ErrNoMessages) && !errors.Is(err, context.DeadlineExceeded):
+	for {
+		select {
+		case w.slots <- struct{}{}:
+		case <-w.taking.Done():
+			return
+		}
+		m, err := w.next()
+		if m != nil {
+			w.running.Go(func() {
+				w.make(m)
+				<-w.slots
+			})
+			continue
+		}
+		<-w.slots
+		pause := lookEvery
+		if err != nil {
+			pause = time.Second
 			w.log.Warn("cannot take a job from the queue; trying again", "error", err)
-			select {
-			case <-time.After(time.Second):
-			case <-w.taking.Done():
-			}
+		}
+		select {
+		case <-time.After(pause):
+		case <-w.taking.Done():
+			return
 		}
 	}
+}
+
+// next is the first message of the most urgent line; nil if there is none.
+func (w *Worker) next() (jetstream.Msg, error) {
+	for _, line := range w.lines {
+		if w.taking.Err() != nil {
+			return nil, nil
+		}
+		batch, err := line.FetchNoWait(1)
+		if err != nil {
+			return nil, err
+		}
+		for m := range batch.Messages() {
+			return m, nil
+		}
+		if err := batch.Error(); err != nil && !errors.Is(err, jetstream.ErrNoMessages) {
+			return nil, err
+		}
+	}
+	return nil, nil
 }
 
 // make makes the song of a message from the queue, and answers for the message.
