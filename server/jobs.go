@@ -420,7 +420,7 @@ func (s *Server) startWorker(m singer) error {
 		Metadata: audio.Metadata{Title: "Song", Model: info.Name, Software: strings.TrimSpace("skald " + s.config.Version)},
 		Sing:     func(ctx context.Context, r engine.Request) (*engine.Song, error) { return s.singJob(ctx, m, r) },
 		Explain:  explain,
-		About:    &jobs.About{Info: info, Defaults: jobs.SpecOf(info.Name, m.Defaults()), Check: m.Check},
+		About:    &jobs.About{Info: info, Defaults: jobs.SpecOf(info.Name, m.Defaults()), Check: m.Check, Tokens: m.PromptTokens},
 		Ended:    func(o jobs.Outcome) { s.metrics.tries.WithLabelValues(string(o)).Inc() },
 	})
 	if err != nil {

@@ -17,6 +17,7 @@ type About struct {
 	Info     engine.Info
 	Defaults Spec // what an absent field means
 	Check    func(engine.Request) (warnings []string, err error)
+	Tokens   func(engine.Request) (int, error) // of the prompt
 }
 
 // hello is what a worker says again and again.
@@ -32,6 +33,7 @@ type judgement struct {
 	Warnings []string              `json:"warnings"`
 	Faults   []engine.RequestError `json:"faults"`
 	Error    string                `json:"error,omitempty"` // what is no fault of the request
+	Tokens   int                   `json:"tokens"`          // of the prompt, of a request without a fault
 }
 
 // introduce lets gateways know of the worker until it is stopped.
@@ -77,6 +79,11 @@ func (a *About) judge(spec Spec) *judgement {
 			j.Faults = append(j.Faults, *fault)
 		} else {
 			j.Error = e.Error()
+		}
+	}
+	if err == nil {
+		if j.Tokens, err = a.Tokens(spec.Song()); err != nil {
+			j.Error = err.Error()
 		}
 	}
 	return j

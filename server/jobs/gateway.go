@@ -106,20 +106,40 @@ func (g *Gateway) Busy() (waiting, running int) {
 
 // Check asks a worker what is wrong with a request.
 func (g *Gateway) Check(r engine.Request) (warnings []string, err error) {
+	j, err := g.judge(r)
+	if errors.Is(err, errNobody) {
+		return nil, nil // whoever takes the song up will tell
+	} else if err != nil {
+		return nil, err
+	}
+	return j.Warnings, j.err()
+}
+
+// PromptTokens asks a worker for the length of a request's prompt.
+func (g *Gateway) PromptTokens(r engine.Request) (int, error) {
+	j, err := g.judge(r)
+	if err == nil {
+		err = j.err()
+	}
+	return j.Tokens, err
+}
+
+var errNobody = fmt.Errorf("%w: there is none", ErrNoWorker)
+
+func (g *Gateway) judge(r engine.Request) (j judgement, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), g.s.o.Silence)
 	defer cancel()
 	about, _, _ := g.now()
 	m, err := g.s.conn.RequestWithContext(ctx, checkSubject+modelToken(about.Info.Name), mustJSON(new(SpecOf(about.Info.Name, r))))
 	if errors.Is(err, nats.ErrNoResponders) {
-		return nil, nil // whoever takes the song up will tell
+		return j, errNobody
 	} else if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNoWorker, err)
+		return j, fmt.Errorf("%w: %w", ErrNoWorker, err)
 	}
-	var j judgement
 	if err := json.Unmarshal(m.Data, &j); err != nil {
-		return nil, fmt.Errorf("a worker's judgement cannot be read: %w", err)
+		return j, fmt.Errorf("a worker's judgement cannot be read: %w", err)
 	}
-	return j.Warnings, j.err()
+	return j, nil
 }
 
 // SpecOf is a request to an engine of the named model.
