@@ -23,6 +23,7 @@ configure_file(${CUDA_cudart_static_LIBRARY} ${CMAKE_ARCHIVE_OUTPUT_DIRECTORY}/l
 list(GET CUDAToolkit_INCLUDE_DIRS 0 cuda_include)
 set(cuda_ldflags "")
 set(cuda_env "")
+set(cuda_goflags "")
 if(CMAKE_CROSSCOMPILING)
   set(cuda_env "export GOOS=linux GOARCH=arm64 CC=${CMAKE_C_COMPILER} CXX=${CMAKE_CXX_COMPILER}\n")
 endif()

@@ -178,7 +178,7 @@ func (d *device) alloc(bytes int64, what string) (p cu.DevicePtr, err error) {
 	return p, nil
 }
 
-// free gives memory back. It is only told of errors that matter to nobody else.
+// free gives memory back.
 func (d *device) free(p cu.DevicePtr) error {
 	if p == 0 {
 		return nil
@@ -191,7 +191,7 @@ func (d *device) free(p cu.DevicePtr) error {
 	if !ok {
 		return nil // Close was faster
 	}
-	return d.do("giving memory back", func() error { return cu.MemFree(p) })
+	return d.giveBack("memory", func() error { return cu.MemFree(p) })
 }
 
 // hostAlloc takes pinned memory of the host.
@@ -216,7 +216,16 @@ func (d *device) hostFree(p unsafe.Pointer) error {
 	if !ok {
 		return nil
 	}
-	return d.do("giving pinned memory back", func() error { return cu.MemFreeHost(p) })
+	return d.giveBack("pinned memory", func() error { return cu.MemFreeHost(p) })
+}
+
+// giveBack runs f, unless the context is lost and takes everything with it.
+func (d *device) giveBack(what string, f func() error) error {
+	err := d.do("giving back "+what, f)
+	if errors.Is(err, ErrLost) {
+		return nil
+	}
+	return err
 }
 
 func (d *device) NewBuffer(t compute.DType, n int) (compute.Buffer, error) {

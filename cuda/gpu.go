@@ -13,8 +13,13 @@ import (
 	"gorgonia.org/cu"
 
 	"skald/cuda/internal/nvml"
+	_ "skald/cuda/internal/toolkit" // says what to do where there is none
 	"skald/host/compute"
 )
+
+// libraries is a digest of the libraries that were linked, set by the build: when they
+// change, Go links and tests again.
+var libraries string
 
 // GPU is what the driver says of a device before it is opened.
 type GPU struct {
@@ -111,6 +116,7 @@ func (g GPU) detail() string {
 
 // Architectures are what the kernels were compiled for: sm_90, ..., or "emulation".
 func Architectures() []string {
+	_ = libraries
 	build := C.GoString(C.skald_build())
 	_, list, ok := strings.Cut(build, "sm ")
 	if !ok {

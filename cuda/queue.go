@@ -115,13 +115,7 @@ func (q *queue) Close() error {
 	if !known {
 		return nil // closed before, or with the device
 	}
-	if err := q.d.usable(); err != nil {
-		if errors.Is(err, ErrLost) {
-			return nil // Sync told, and Close of the device cleans up
-		}
-		return err
-	}
-	return errors.Join(q.d.do("closing a queue", q.destroy), q.d.free(q.fault), q.d.hostFree(q.staging),
+	return errors.Join(q.d.giveBack("a queue", q.destroy), q.d.free(q.fault), q.d.hostFree(q.staging),
 		q.d.free(q.workspace.at), q.d.free(q.rows.at))
 }
 

@@ -107,13 +107,7 @@ func (r *recording) Close() error {
 	}
 	delete(q.recordings, r)
 	q.wait() // it may be under way
-	if err := q.d.usable(); err != nil {
-		if errors.Is(err, ErrLost) {
-			return nil // gone with the context
-		}
-		return err
-	}
-	return q.d.do("freeing a graph", r.free)
+	return q.d.giveBack("a graph", r.free)
 }
 
 // free runs on the device's thread.
