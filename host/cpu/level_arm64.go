@@ -1,0 +1,20 @@
+//go:build !noasm
+
+package cpu
+
+// machineLevels returns the levels this machine has, and the one that is fastest. Every
+// processor that Go runs on as arm64 has NEON.
+func machineLevels() (available []level, fastest level) {
+	return []level{levelGo, levelNEON}, levelNEON
+}
+
+// machineKernels returns the kernels of a level that the machine has. What has none is
+// done by the portable code.
+func machineKernels(l level) kernels {
+	k := portableKernels()
+	if l == levelGo {
+		return k
+	}
+	k.panels = panelKernels{tilesNEON(), packF32NEON, packBF16NEON, finishNEON}
+	return k
+}
