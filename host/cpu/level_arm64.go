@@ -16,5 +16,8 @@ func machineKernels(l level) kernels {
 		return k
 	}
 	k.panels = panelKernels{tilesNEON(), packF32NEON, packBF16NEON, finishNEON}
+	k.cachedF32 = cachedKernels{scores1F32NEON, scores4F32NEON, mix1F32NEON, mix4F32NEON}
+	k.cachedBF16 = cachedKernels{scores1BF16NEON, scores4BF16NEON, mix1BF16NEON, mix4BF16NEON}
+	k.widen, k.narrow, k.bf16.round = widenBlocks(widenNEON), narrowMost(narrowNEON), roundNEON
 	return k
 }

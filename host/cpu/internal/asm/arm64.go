@@ -1,6 +1,9 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // neon is a function on arm64 with its registers. Its methods that are named as
 // instructions write those that Go's assembler lacks, as words; operands are in the
@@ -128,4 +131,16 @@ func three(bits uint32, dst, n, m armVector) uint32 {
 func (a *neon) fmlaElement(dst, n, m armVector, i int) {
 	bits := three(0x4f801000, dst, n, m) | uint32(i&1)<<21 | uint32(i>>1)<<11
 	a.word(bits, "FMLA V%d.4S, V%d.4S, V%d.S[%d]", dst, n, m, i)
+}
+
+// list is the operand of several registers that follow each other.
+func list(vs []armVector, arrangement func(armVector) string) string {
+	names := make([]string, len(vs))
+	for i, v := range vs {
+		if v != vs[0]+armVector(i) {
+			panic(fmt.Sprintf("%v do not follow each other", vs))
+		}
+		names[i] = arrangement(v)
+	}
+	return "[" + strings.Join(names, ", ") + "]"
 }

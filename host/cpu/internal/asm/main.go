@@ -34,6 +34,8 @@ func files() []*file {
 		neonTiles(),
 		neonFinishing(),
 		neonPacking(),
+		neonCaching(),
+		neonRounding(),
 	}
 }
 
