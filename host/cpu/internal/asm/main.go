@@ -1,10 +1,10 @@
 // Command asm writes the assembler files of package cpu and their Go declarations
 // into the working directory. It is run by go generate.
 //
-// file.go and function.go know what is common to all architectures; amd64.go and
-// encode.go, and arm64.go and neon_lanes.go, the registers and the instructions that Go's
-// assembler lacks. Every other file holds the generators of one family of kernels, those
-// for arm64 begin with neon, and adds a function to files.
+// file.go and function.go know what is common to all architectures, amd64.go and
+// encode.go the registers and the instructions that Go's assembler lacks. Every
+// other file holds the generators of one family of kernels and adds a function to
+// files.
 package main
 
 import (
@@ -31,11 +31,6 @@ func files() []*file {
 		dots(),
 		peaks(),
 		peaksBF16(),
-		neonTiles(),
-		neonFinishing(),
-		neonPacking(),
-		neonCaching(),
-		neonRounding(),
 	}
 }
 
