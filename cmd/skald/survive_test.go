@@ -352,7 +352,7 @@ func TestTornWrites(t *testing.T) {
 	ids := accepted(t, func() *process { return p }, jobs)
 	verify(t, p, ids, want)
 	p.kill()
-	whole, lost := 0, 0
+	whole, lost, gone := 0, 0, 0
 	for round := range rounds {
 		copied := filepath.Join(t.TempDir(), "state")
 		if err := os.CopyFS(copied, os.DirFS(state)); err != nil {
@@ -387,6 +387,12 @@ func TestTornWrites(t *testing.T) {
 				}
 			}
 		}
+		if n := len(ids) - len(list.Data); n > 0 { // the cut took records, which were on disk
+			gone += n
+			if !regexp.MustCompile(`level=(WARN|ERROR) msg=.*part=store|lost the job's record`).MatchString(p.log.String()) {
+				t.Errorf("round %d, %s: %d jobs are gone and the log is silent: %s", round, name, n, p.log)
+			}
+		}
 		// Whatever was lost, new songs are made.
 		var job struct{ ID string }
 		if code := p.ask("POST", "/v1/music/jobs", "", songBody(1), &job); code != http.StatusAccepted {
@@ -394,7 +400,7 @@ func TestTornWrites(t *testing.T) {
 		}
 		p.kill()
 	}
-	t.Logf("%d cuts: %d songs whole, %d lost and said so, none wrong", rounds, whole, lost)
+	t.Logf("%d cuts: %d songs whole, %d lost and said so, %d jobs gone with their records, none wrong", rounds, whole, lost, gone)
 }
 
 func seedOf(ids map[int]string, id string) int {

@@ -127,6 +127,9 @@ func (s *Store) mend(ctx context.Context) error {
 		r := records[id]
 		used := r != nil && (!r.Status.Ended() || r.Song != nil && strings.HasPrefix(o.Name, r.Song.Object) || o.Name == sourceOf(id))
 		if !used && s.o.now().Sub(o.ModTime) > young && s.server != nil {
+			if r == nil {
+				s.log.Error("a song without a job is deleted: the disk has lost the job's record", "object", o.Name)
+			}
 			s.removeObject(ctx, o.Name)
 		}
 	}

@@ -198,6 +198,9 @@ func (t *try) settle(ctx context.Context, err error) {
 		answer = t.message.DoubleAck(ctx)
 	case errors.Is(err, errPoison):
 		outcome, answer = OutcomeFailed, t.message.DoubleAck(ctx)
+	case errors.Is(err, ErrNotFound) && t.number == 0:
+		t.log.Error("a job in the queue has no record: it was deleted just now, or the disk has lost it")
+		outcome, answer = OutcomeCancelled, t.message.DoubleAck(ctx)
 	case errors.Is(err, errCancelled), errors.Is(err, ErrEnded), errors.Is(err, ErrNotFound):
 		outcome, answer = OutcomeCancelled, t.message.DoubleAck(ctx)
 	case errors.Is(err, errStale):
