@@ -7,7 +7,9 @@ enable_language(CUDA)
 set(CMAKE_CUDA_STANDARD 17)
 find_package(CUDAToolkit REQUIRED)
 
-add_library(cuda STATIC cuda/shim/shim.c cuda/shim/trampolines.S)
+if(EXISTS ${CMAKE_SOURCE_DIR}/cuda/shim/shim.c)
+  add_library(cuda STATIC cuda/shim/shim.c cuda/shim/trampolines.S)
+endif()
 
 string(REPLACE ";" " " architectures "${CMAKE_CUDA_ARCHITECTURES}")
 add_library(skald_kernels STATIC ${kernels})
