@@ -61,7 +61,7 @@ __device__ inline int keys_of(const Keys &keys, int row, int32_t *fault) {
 //   SPLIT: each block one range, parts [row, q head, range, head_dim + 2] come out.
 //   else: each block all ranges of a row, o comes out.
 template <class T, class C, int G, bool SPLIT>
-__global__ void __launch_bounds__(kThreads) attend(T *o, float *parts, const T *q, const __grid_constant__ Keys keys, int q_heads, int ranges, float scale, int32_t *fault, bool q_pieces, bool pieces) {
+__global__ void __launch_bounds__(kThreads, G == 4 ? 3 : 4) attend(T *o, float *parts, const T *q, const __grid_constant__ Keys keys, int q_heads, int ranges, float scale, int32_t *fault, bool q_pieces, bool pieces) {
   SKALD_SHARED(float, weights, [G][kRange]);
   SKALD_SHARED(int64_t, places, [kRange]);
   SKALD_SHARED(float, sums, [kWarps][G][kSpan]);

@@ -100,6 +100,17 @@ template <int N> __device__ __forceinline__ void cp_async_wait() {
 #endif
 }
 
+// Reads 16 bytes that nobody writes while the kernel runs, and that no block reads again.
+__device__ __forceinline__ uint4 read_once16(const void *p) {
+#ifdef SKALD_EMU
+  return *static_cast<const uint4 *>(p);
+#else
+  uint4 v;
+  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+  return v;
+#endif
+}
+
 // ---- tensor cores ----
 
 // d[i][j] += a[i] b[j] for M by N tiles of m16n8k16, bfloat16 in, float32 out.

@@ -29,9 +29,11 @@ struct Group {
   int32_t first[SKALD_GROUP + 1];  // tile of each, and the number of all
 };
 
-// Which product the tile blockIdx.x belongs to; tile becomes its number there.
+// Which product the columns of this block belong to; tile becomes their number there. Blocks
+// of the same columns follow each other (blockIdx.x counts rows), so that weights are read
+// from memory once.
 __device__ __forceinline__ int product_of(const Group &g, int &tile) {
-  tile = blockIdx.x;
+  tile = blockIdx.y;
   int i = 0;
 #pragma unroll
   for (int j = 1; j < SKALD_GROUP; j++) {

@@ -11,9 +11,9 @@
 
 namespace skald {
 
-// Eight numbers of a row, those from n on zero.
-__device__ __forceinline__ uint4 fetch8(const bf16 *p, int n, bool pieces) {
-  if (n >= 8 && pieces) return __ldg(reinterpret_cast<const uint4 *>(p));
+// Eight numbers of a row, those from n on zero. once: of weights that this block alone reads.
+template <bool once> __device__ __forceinline__ uint4 fetch8(const bf16 *p, int n, bool pieces) {
+  if (n >= 8 && pieces) return once ? read_once16(p) : *reinterpret_cast<const uint4 *>(p);
   unsigned pairs[4];
 #pragma unroll
   for (int i = 0; i < 4; i++) {
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(kFewThreads) few_rows_bf16(const __grid_consta
   int tile;
   const Product &p = group.product[product_of(group, tile)];
   const int segment = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-  const int column = tile * kColumns, row = blockIdx.y * kRows, k = s.in;
+  const int column = tile * kColumns, row = blockIdx.x * kRows, k = s.in;
   const int of_segment = ((k + kChunk - 1) / kChunk + kSegments - 1) / kSegments;
   const int end = min((segment + 1) * of_segment * kChunk, k);
   const bf16 *w = static_cast<const bf16 *>(p.w), *x = static_cast<const bf16 *>(s.x);
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kFewThreads) few_rows_bf16(const __grid_consta
 #pragma unroll
         for (int h = 0; h < 2; h++) {
           const int c = column + i * 16 + h * 8 + g, from = at + u * kChunk + t * 8;
-          next[u][i][h] = fetch8(w + int64_t(c) * k + from, c < p.n ? end - from : 0, s.w_pieces);
+          next[u][i][h] = fetch8<true>(w + int64_t(c) * k + from, c < p.n ? end - from : 0, s.w_pieces);
         }
       }
     }
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(kFewThreads) few_rows_bf16(const __grid_consta
 #pragma unroll
       for (int j = 0; j < NT; j++) {
         const int r = row + j * 8 + g;
-        b[j] = fetch8(x + int64_t(r) * k + from, r < rows ? end - from : 0, s.x_pieces);
+        b[j] = fetch8<false>(x + int64_t(r) * k + from, r < rows ? end - from : 0, s.x_pieces);
       }
       multiply<MT, NT>(sum, now[u], b);
     }
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(CW *RW * 32) many_rows_bf16(const __grid_const
   const Product &p = group.product[product_of(group, tile)];
   const Phase phase = phase_of(s);
   const Chunks chunks = chunks_of(s, phase);
-  const int column = tile * kColumns, row = blockIdx.y * kRows;
+  const int column = tile * kColumns, row = blockIdx.x * kRows;
   if (row >= phase.rows) return;
   const bf16 *w = static_cast<const bf16 *>(p.w), *x = static_cast<const bf16 *>(s.x) + int64_t(phase.batch) * s.length * s.in;
 
@@ -159,7 +159,7 @@ __global__ void __launch_bounds__(CW *RW * 32) many_rows_bf16(const __grid_const
         if (pieces) {  // rows are whole pieces then
           cp_async16(stage + i, n > 0 ? src : w, n > 0);
         } else {
-          stage[i] = fetch8(src, n, false);
+          stage[i] = fetch8<false>(src, n, false);
         }
       }
       channel += kChunk;
@@ -224,14 +224,14 @@ __global__ void __launch_bounds__(CW *RW * 32) many_rows_bf16(const __grid_const
 }
 
 template <int MT, int NT, int U> int few(const Shape &s, Group &g, int count, int rows, void *stream) {
-  const Grid grid{dim3(cut(g, count, MT * 16), unsigned(blocks_of(rows, NT * 8))), dim3(kFewThreads), size_t(kSegments) * MT * 16 * NT * 8 * 4};
+  const Grid grid{dim3(unsigned(blocks_of(rows, NT * 8)), cut(g, count, MT * 16)), dim3(kFewThreads), size_t(kSegments) * MT * 16 * NT * 8 * 4};
   return launch("few_rows_bf16", grid, stream, few_rows_bf16<MT, NT, U>, s, g, rows);
 }
 
 template <int CW, int RW, int MT, int NT> int many(const Shape &s, Group &g, int count, int rows, unsigned z, void *stream) {
   constexpr size_t kColumns = CW * MT * 16, kRows = RW * NT * 8;
   constexpr size_t kStaged = kStages * (kColumns + kRows) * 64, kResult = kRows * (kColumns + 4) * 4;
-  const Grid grid{dim3(cut(g, count, int(kColumns)), unsigned(blocks_of(rows, kRows)), z), dim3(CW * RW * 32), kStaged > kResult ? kStaged : kResult};
+  const Grid grid{dim3(unsigned(blocks_of(rows, kRows)), cut(g, count, int(kColumns)), z), dim3(CW * RW * 32), kStaged > kResult ? kStaged : kResult};
   return launch("many_rows_bf16", grid, stream, many_rows_bf16<CW, RW, MT, NT>, s, g);
 }
 

@@ -11,13 +11,13 @@ namespace skald {
 constexpr int kFewThreads = kSegments * 32, kFewColumns = 32, kAtOnce = 8;
 
 template <class T, class W>
-__global__ void __launch_bounds__(kFewThreads) few_rows_float(const __grid_constant__ Shape s, const __grid_constant__ Group group, int rows) {
+__global__ void __launch_bounds__(kFewThreads, 2) few_rows_float(const __grid_constant__ Shape s, const __grid_constant__ Group group, int rows) {
   SKALD_SHARED(float, weights, [kSegments][kChunk][kFewColumns + 1]);
   SKALD_SHARED(float, values, [kSegments][kAtOnce][kChunk]);
   int tile;
   const Product &p = group.product[product_of(group, tile)];
   const int segment = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const int column = tile * kFewColumns, row = blockIdx.y * kAtOnce, k = s.in;
+  const int column = tile * kFewColumns, row = blockIdx.x * kAtOnce, k = s.in;
   const int of_segment = ((k + kChunk - 1) / kChunk + kSegments - 1) / kSegments;
   const int end = min((segment + 1) * of_segment * kChunk, k);
   const W *w = static_cast<const W *>(p.w);
@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(256) many_rows_float(const __grid_constant__ S
   const Product &p = group.product[product_of(group, tile)];
   const Phase phase = phase_of(s);
   const Chunks chunks = chunks_of(s, phase);
-  const int column = tile * kSide, row = blockIdx.y * kSide;
+  const int column = tile * kSide, row = blockIdx.x * kSide;
   if (row >= phase.rows) return;
   const W *w = static_cast<const W *>(p.w);
   const T *x = static_cast<const T *>(s.x) + int64_t(phase.batch) * s.length * s.in;
@@ -149,19 +149,33 @@ __global__ void __launch_bounds__(256) many_rows_float(const __grid_constant__ S
   }
 }
 
+// Large tiles are for weights that large products have: float16 is seldom stored.
+template <class W> constexpr bool kWide = !std::is_same<W, half>::value;
+
 template <class T, class W> int product(const Shape &s, Group &g, int count, int rows, unsigned z, void *stream) {
   if (s.taps == 1 && s.pad == 0 && !s.transposed && z == 1 && rows <= kFewRows) {
-    const Grid grid{dim3(cut(g, count, kFewColumns), unsigned(blocks_of(rows, kAtOnce))), dim3(kFewThreads), 0};
+    const Grid grid{dim3(unsigned(blocks_of(rows, kAtOnce)), cut(g, count, kFewColumns)), dim3(kFewThreads), 0};
     return launch("few_rows_float", grid, stream, few_rows_float<T, W>, s, g, rows);
   }
-  const int side = rows > 64 && g.product[0].n > 64 ? 128 : 64;
-  const Grid grid{dim3(cut(g, count, side), unsigned(blocks_of(rows, side)), z), dim3(256), 0};
-  return launch("many_rows_float", grid, stream, side == 128 ? many_rows_float<T, W, 8> : many_rows_float<T, W, 4>, s, g);
+  const int side = kWide<W> && rows > 64 && g.product[0].n > 64 ? 128 : 64;
+  const Grid grid{dim3(unsigned(blocks_of(rows, side)), cut(g, count, side), z), dim3(256), 0};
+  if constexpr (kWide<W>) {
+    if (side == 128) return launch("many_rows_float", grid, stream, many_rows_float<T, W, 8>, s, g);
+  }
+  return launch("many_rows_float", grid, stream, many_rows_float<T, W, 4>, s, g);
 }
 
 int product_float(int t, int w, const Shape &s, Group &g, int count, int rows, unsigned z, void *stream) {
   return with_float(t, [&](auto *p) {
-    return with_stored(w, [&](auto *q) { return product<SKALD_TYPE(p), SKALD_TYPE(q)>(s, g, count, rows, z, stream); });
+    return with_stored(w, [&](auto *q) {
+      using T = SKALD_TYPE(p);
+      using W = SKALD_TYPE(q);
+      if constexpr (std::is_same<T, bf16>::value && std::is_same<W, bf16>::value) {
+        return int(SKALD_INVALID);  // that is product_bf16
+      } else {
+        return product<T, W>(s, g, count, rows, z, stream);
+      }
+    });
   });
 }
 

@@ -103,7 +103,7 @@ template <class F> __device__ float kth_largest(int n, int k, unsigned *counts, 
 }
 
 template <class T>
-__global__ void __launch_bounds__(kThreads) sample_kernel(const __grid_constant__ skald_sample_args s) {
+__global__ void __launch_bounds__(kThreads, 2) sample_kernel(const __grid_constant__ skald_sample_args s) {
   SKALD_SHARED(unsigned, counts, [256]);
   SKALD_SHARED(unsigned, found, [2]);
   SKALD_SHARED(float, red, [kWarps]);

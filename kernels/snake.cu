@@ -9,7 +9,7 @@ namespace skald {
 constexpr int kThreads = 256;
 
 template <class T>
-__global__ void __launch_bounds__(kThreads) snake_kernel(T *y, const T *x, const float *alpha, int64_t rows, int channels, bool pieces) {
+__global__ void __launch_bounds__(kThreads, 4) snake_kernel(T *y, const T *x, const float *alpha, int64_t rows, int channels, bool pieces) {
   begin();
   const int each = (channels + 7) / 8;
   const int64_t at = int64_t(blockIdx.x) * kThreads + threadIdx.x, row = at / each;
