@@ -3,11 +3,20 @@
 
 namespace test {
 
-static void product(int t, int wt, int rows, int k, int n, bool bias, bool residual, size_t offset) {
+// With cancel the second half of every sum takes away nearly all of the first, so that what
+// is left shows in which order it was added.
+static void product(int t, int wt, int rows, int k, int n, bool bias, bool residual, size_t offset, bool cancel = false) {
   const std::string what = text("linear, types %d and %d, %d rows, k %d, n %d, bias %d, residual %d, offset %zu", t, wt, rows, k, n, bias, residual, offset);
   const int n2 = n + 3, stride = n2 + 2;
   Numbers x = Numbers::normal(t, size_t(rows) * k, 1, offset);
   Numbers w[2] = {Numbers::normal(wt, size_t(n) * k, 1, offset), Numbers::normal(wt, size_t(n2) * k, 1)};
+  if (cancel) {
+    for (int i = 0; i < k / 2; i++) {
+      for (int row = 0; row < rows; row++) x.set(size_t(row) * k + k / 2 + i, -x[size_t(row) * k + i]);
+      for (int c = 0; c < n; c++) w[0].set(size_t(c) * k + k / 2 + i, w[0][size_t(c) * k + i]);
+      for (int c = 0; c < n2; c++) w[1].set(size_t(c) * k + k / 2 + i, w[1][size_t(c) * k + i]);
+    }
+  }
   Numbers b = Numbers::normal(SKALD_F32, size_t(n), 2), r = Numbers::normal(t, size_t(rows) * stride, 3);
   Numbers y[2] = {Numbers(t, size_t(rows) * n), r.copy()};
   // The second product is strided, and its residual, if it has one, is y itself.
@@ -56,6 +65,8 @@ void products() {
     product(t, w, 64, 264, 9, false, false, 0);
     product(t, w, 66, 40, 130, true, true, 0);
     product(t, w, 131, 77, 67, true, false, 3);
+    product(t, w, 12, 600, 20, false, false, 0, true);
+    product(t, w, 66, 600, 70, false, false, 0, true);
   }
 }
 
