@@ -5,7 +5,8 @@ import "fmt"
 // DType is the type of the numbers in a tensor or a buffer.
 type DType uint8
 
-// Types a stored tensor may have. Buffers are F32, BF16 or I32 only.
+// Types a stored tensor may have. Buffers are F32, BF16 or I32 only. The kernels know them
+// by the same numbers, see kernels/skald_kernels.h.
 const (
 	F32 DType = iota + 1
 	BF16
