@@ -18,6 +18,7 @@ import (
 // singFlags are the flags of sing.
 type singFlags struct {
 	*engineFlags
+	requestFile          string
 	lyrics, instructions string
 	instrumental         bool
 	duration             float64
@@ -55,6 +56,7 @@ The same flags on the same build give the same song.`,
 	}
 	f := &singFlags{engineFlags: addEngineFlags(cmd, "warn")}
 	flags := cmd.Flags()
+	flags.StringVar(&f.requestFile, "request", "", "JSON `file` of a request, such as one that the web page saved, or -; flags beside it win")
 	flags.StringVar(&f.lyrics, "lyrics", "", "`text` to sing, with section tags such as [verse] and [chorus], or @FILE")
 	flags.StringVar(&f.instructions, "instructions", "", "`text` that describes style, voice and instruments, or @FILE")
 	flags.BoolVar(&f.instrumental, "instrumental", false, "make a song without words; needs no lyrics")
@@ -80,6 +82,11 @@ The same flags on the same build give the same song.`,
 
 func (f *singFlags) run(cmd *cobra.Command) (err error) {
 	ctx, stderr := cmd.Context(), cmd.ErrOrStderr()
+	if f.requestFile != "" {
+		if err := f.readRequest(cmd, f.requestFile); err != nil {
+			return err
+		}
+	}
 	if err := f.readTexts(cmd.InOrStdin()); err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func TestListenWhileItIsMade(t *testing.T) {
 	v.click("Make the song")
 	v.status("running")
 	id := v.song()
-	v.until("time left", `/left/.test(document.querySelector('.facts').innerText)`)
+	v.until("time left", `/about/.test(document.querySelector('.facts').innerText)`)
 
 	v.hear("running")
 	v.until("the wave", `document.querySelector('.wave div')?.shadowRoot?.querySelector('canvas')`)

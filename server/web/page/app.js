@@ -1,6 +1,6 @@
 // The page: its panels, and what one tells another.
 import { json, onKeyNeeded, setKey } from './api.js';
-import { dialog, h, icon, replace, setText } from './dom.js';
+import { dialog, h, replace, setText } from './dom.js';
 import { Compare } from './compare.js';
 import { Jobs } from './jobs.js';
 import { Library } from './library.js';
@@ -66,6 +66,7 @@ document.body.append(
   h('main', null, write.element, h('div', { class: 'column' }, song.element, library.element)),
   h('footer', null, h('p', null, t.notice, ' ', h('button', { type: 'button', class: 'link', onclick: showNotice }, t.noticeMore))));
 go('write');
+performance.mark('usable'); // people can write from here on
 
 onKeyNeeded(async (wrong) => {
   const input = h('input', { type: 'password', required: true, autocomplete: 'current-password', 'aria-label': t.key });
@@ -105,7 +106,7 @@ async function begin() {
   if (model.built_in) {
     banner.hidden = false;
     banner.classList.add('calm');
-    replace(banner, icon('play'), `${t.builtInTitle}: ${model.notice ?? ''} `, h('button', { type: 'button', class: 'link', onclick: () => showSystem(model) }, t.realTitle));
+    replace(banner, `${t.builtInTitle}: ${model.notice ?? ''} `, h('button', { type: 'button', class: 'link', onclick: () => showSystem(model) }, t.realTitle));
   }
   await jobs.refresh();
   const wanted = new URLSearchParams(location.hash.slice(1)).get('song');

@@ -128,7 +128,7 @@ export class SongPanel {
     const row = (name, value) => value && rows.push([t.facts[name], value]);
     if (job.status === 'queued') row('stage', job.position > 0 ? t.position(job.position) : t.stage.queue);
     if (job.status === 'running') {
-      if (job.max_frames) row('frames', t.frames(job.frames, job.max_frames));
+      if (job.max_frames) row('frames', t.frames(job.frames, job.max_frames, job.frames / this.#model.frame_rate));
       row('ready', t.ready(job.audio_seconds));
       row('eta', job.eta_seconds > 0 ? t.eta(job.eta_seconds) : '');
       const rate = this.#model?.frame_rate;

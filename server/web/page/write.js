@@ -96,8 +96,8 @@ export class WritePanel {
         h('div', { class: 'field', 'data-field': 'response_format' }, h('label', { for: 'response_format' }, t.format),
           f.format = h('select', { id: 'response_format', onchange: (e) => { this.#draft.format = e.target.value; this.#changed(); } }))),
       f.errors,
-      h('div', { class: 'actions' }, f.start, tick('along', t.listenAlong)),
-      h('div', { class: 'actions' },
+      h('div', { class: 'actions submit' }, f.start, tick('along', t.listenAlong)),
+      h('div', { class: 'actions files' },
         h('button', { type: 'button', class: 'quiet', onclick: () => f.file.click() }, t.openFile),
         h('button', { type: 'button', class: 'quiet', onclick: () => this.#saveFile() }, t.saveFile), f.file));
   }
@@ -247,8 +247,12 @@ export class WritePanel {
     this.#clearErrors(!sent && !this.#counted);
     if (sent) this.#counted = counted;
     const { errors } = this.#fields;
-    const list = problems.map((problem) => {
-      const name = this.#fieldOf(problem.pointer);
+    const list = problems.map((sentence) => {
+      const name = this.#fieldOf(sentence.pointer);
+      // The server calls a field by its name in the request, people by its label.
+      const called = sentence.pointer.slice(1);
+      const label = t.fieldNames[name];
+      const problem = { message: label && sentence.message.startsWith(called) ? `“${label}”${sentence.message.slice(called.length)}` : sentence.message };
       const box = name && this.element.querySelector(`[data-field="${name}"]`);
       if (!box) return h('li', null, problem.message);
       const id = `${name}-problem`;
