@@ -136,7 +136,12 @@ func newFile(name string, data []byte) (*file, error) {
 
 // Page answers GET / .
 func Page(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Cache-Control", "no-cache")
+	h := w.Header()
+	h.Set("Cache-Control", "no-cache")
+	h.Set("Content-Security-Policy", policy)
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 	load().index.serve(w, r)
 }
 
@@ -156,12 +161,8 @@ func Asset(w http.ResponseWriter, r *http.Request, name string) bool {
 
 func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 	h.Add("Vary", "Accept-Encoding")
 	body, etag := f.plain, f.etag
 	zip := f.zipped != nil && acceptsGzip(r.Header.Get("Accept-Encoding"))

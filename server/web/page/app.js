@@ -20,7 +20,10 @@ const act = {
     go('write');
     write.element.focus();
   },
-  compare: (id) => compare.open(id),
+  compare(id) {
+    song.player.deck?.pause();
+    compare.open(id);
+  },
   show: (id, along) => open(id, along),
 };
 const write = new WritePanel(async (request, along) => {

@@ -74,7 +74,7 @@ export class Compare {
 
   #show() {
     const { play, time, at } = this.#parts;
-    setText(time, `${clock(this.#position)} / ${clock(Number(at.max))}`);
+    setText(time, `${clock(this.#position)} / ${clock(Math.round(Number(at.max)))}`);
     at.value = this.#position;
     at.setAttribute('aria-valuetext', clock(this.#position));
     const label = this.#playing ? t.pause : t.play;

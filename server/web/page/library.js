@@ -53,7 +53,7 @@ export class Library {
   #fill(row, job) {
     setText(row.title, titleOf(job, t.untitled));
     const when = new Date(job.created_at * 1000).toLocaleString('en', { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit', hour12: false });
-    const long = job.audio_seconds > 0 ? ` · ${clock(job.audio_seconds)}` : '';
+    const long = job.audio_seconds > 0 ? ` · ${clock(Math.round(job.audio_seconds))}` : '';
     const vary = job.request?.source_job ? ` · ${t.vary}` : '';
     setText(row.about, `${when}${long}${vary}`);
     const percent = job.status === 'running' && job.percent ? ` ${Math.floor(job.percent)} %` : '';

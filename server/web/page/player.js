@@ -44,6 +44,16 @@ export class Player {
         small('B', () => this.#edge('b'), { 'aria-label': t.loopB, title: t.loopB }),
         range, spectrogram),
       h('p', { class: 'hint keys' }, t.loopHint, ' ', t.keys));
+    let width = 0;
+    let resized = 0;
+    new ResizeObserver(() => {
+      if (wave.clientWidth === width || !wave.clientWidth) return;
+      clearTimeout(resized);
+      resized = setTimeout(() => {
+        if (width && this.#wave) this.#redraw();
+        width = wave.clientWidth;
+      }, 200);
+    }).observe(wave);
     this.#parts = { wave, play, time, total, volume, loop, note, range, spectrogram, drawing: this.element.querySelector('.spectrogram') };
   }
 
@@ -120,10 +130,10 @@ export class Player {
     const { time, total, wave } = this.#parts;
     const { position, duration } = deck;
     setText(time, clock(position));
-    setText(total, clock(duration));
+    setText(total, clock(Math.round(duration)));
     wave.setAttribute('aria-valuemax', Math.round(duration));
     wave.setAttribute('aria-valuenow', Math.round(position));
-    wave.setAttribute('aria-valuetext', `${clock(position)} / ${clock(duration)}`);
+    wave.setAttribute('aria-valuetext', `${clock(position)} / ${clock(Math.round(duration))}`);
     if (this.#wave && this.#drawn) this.#wave.setTime(Math.min(position, duration));
     const level = deck.playing ? audio.level() : 0;
     this.element.dataset.level = level.toFixed(3);
@@ -140,10 +150,13 @@ export class Player {
     if (deck !== this.#deck || deck.length === this.#drawn) return;
     this.#drawn = deck.length;
     if (!this.#wave) this.#makeWave(WaveSurfer, Regions);
-    await this.#wave.load('', [deck.mono()], deck.duration).catch(() => {});
+    await this.#redraw();
     this.#tick();
     if (this.#region) this.#showLoop();
   }
+
+  // redraw shows what there is; wavesurfer's promise fails when another drawing begins.
+  #redraw() { return this.#wave.load('', [this.#deck.mono()], this.#deck.duration).catch(() => {}); }
 
   #makeWave(WaveSurfer, Regions) {
     const style = getComputedStyle(this.element);
@@ -244,7 +257,7 @@ export class Player {
     this.#spectrogram = this.#wave.registerPlugin(Spectrogram.create({
       container: drawing, height: 128, fftSamples: 1024, scale: 'mel', frequencyMax: 11000, labels: false, colorMap: 'roseus',
     }));
-    await this.#wave.load('', [this.#deck.mono()], this.#deck.duration).catch(() => {});
+    await this.#redraw();
   }
 
   #key(event) {

@@ -263,11 +263,8 @@ export class SongPanel {
   async #grow(a) {
     const final = ended(this.#jobs.get(a.id));
     const ready = this.#jobs.get(a.id).audio_seconds;
-    if (final || ready > a.deck.duration + 0.01) {
-      const more = await this.#jobs.pcm(a.id, a.bytes, a.stop.signal).catch((error) => {
-        if (final && error.status === 404) return null;
-        throw error;
-      });
+    if (ready > a.deck.duration + 1 / a.deck.rate) {
+      const more = await this.#jobs.pcm(a.id, a.bytes, a.stop.signal);
       if (a.stop.signal.aborted) return;
       if (more?.bytes.byteLength) {
         if (a.bytes === 0) announce(t.announceHear);

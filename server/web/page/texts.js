@@ -123,7 +123,7 @@ export const t = {
   downloading: 'Preparing the file …',
   downloaded: (name) => `${name} is in your downloads.`,
 
-  again: 'Use these words again',
+  again: 'Use again',
   vary: 'Vary the sound',
   varyTitle: 'The same song, rendered anew',
   varyText: 'Melody, words and timing stay; the sound is made again with other settings.',
@@ -168,7 +168,7 @@ export const t = {
   builtIn: 'A toy keyboard with drums, built into the program so that everything can be tried without a download. It does not sing, and understands only a few words such as slow, fast, piano, synth, drums, major and minor.',
   realTitle: 'Getting the real one',
   real: 'Fetch the weights of MiniMax-Music3 (28.5 GB) from the Hugging Face Hub, then start the server with them:',
-  realCommand: 'hf download MiniMaxAI/MiniMax-Music3 --local-dir music3\nskald serve --model music3',
+  realCommand: 'skald pull music3\nskald serve --model music3',
   realCheck: 'skald doctor tells beforehand whether this machine can hold it.',
 
   notice: 'Made with MiniMax-Music3. Songs from this page are made by a machine: say so where you share them.',

@@ -260,7 +260,8 @@ export class WritePanel {
       box.append(h('p', { class: 'problem', id }, problem.message));
       const field = this.#control(name);
       field.setAttribute('aria-invalid', 'true');
-      field.setAttribute('aria-errormessage', id);
+      field.dataset.described ??= field.getAttribute('aria-describedby') ?? '';
+      field.setAttribute('aria-describedby', `${field.dataset.described} ${id}`.trim());
       box.closest('details')?.setAttribute('open', '');
       return h('li', null, h('button', { type: 'button', class: 'link', onclick: () => field.focus() }, problem.message));
     });
@@ -288,7 +289,7 @@ export class WritePanel {
     for (const p of this.element.querySelectorAll('.problem')) p.remove();
     for (const e of this.element.querySelectorAll('[aria-invalid]')) {
       e.removeAttribute('aria-invalid');
-      e.removeAttribute('aria-errormessage');
+      e.setAttribute('aria-describedby', e.dataset.described);
     }
   }
 }
