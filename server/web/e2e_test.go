@@ -225,6 +225,7 @@ func TestTroubles(t *testing.T) {
 	v.until("that it is back", `document.querySelector('.lost').hidden`)
 	v.status("done")
 	v.hear("done")
+	v.until("no word of it any more", `document.querySelector('.player-note').hidden`)
 	g.cut()
 	v.click("Make the song")
 	v.until("that the server is away", `/cannot be reached/.test(document.querySelector('.errors').innerText)`)

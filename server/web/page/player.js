@@ -44,15 +44,10 @@ export class Player {
         small('B', () => this.#edge('b'), { 'aria-label': t.loopB, title: t.loopB }),
         range, spectrogram),
       h('p', { class: 'hint keys' }, t.loopHint, ' ', t.keys));
-    let width = 0;
     let resized = 0;
     new ResizeObserver(() => {
-      if (wave.clientWidth === width || !wave.clientWidth) return;
       clearTimeout(resized);
-      resized = setTimeout(() => {
-        if (width && this.#wave) this.#redraw();
-        width = wave.clientWidth;
-      }, 200);
+      resized = setTimeout(() => this.#resized(), 200);
     }).observe(wave);
     this.#parts = { wave, play, time, total, volume, loop, note, range, spectrogram, drawing: this.element.querySelector('.spectrogram') };
   }
@@ -251,11 +246,25 @@ export class Player {
     const on = spectrogram.getAttribute('aria-pressed') !== 'true';
     spectrogram.setAttribute('aria-pressed', String(on));
     drawing.hidden = !on;
-    if (!on || !this.#wave || this.#spectrogram) return;
-    const { default: Spectrogram } = await import(`${vendor}spectrogram.esm.js`);
+    if (on && !this.#spectrogram) await this.#makeSpectrogram();
+  }
+
+  // resized draws the spectrogram anew, which keeps its width by itself.
+  async #resized() {
+    const { spectrogram, drawing } = this.#parts;
+    if (!this.#wave || !this.#spectrogram) return;
+    this.#wave.unregisterPlugin(this.#spectrogram);
+    this.#spectrogram = null;
+    replace(drawing);
+    if (spectrogram.getAttribute('aria-pressed') === 'true') await this.#makeSpectrogram();
+  }
+
+  async #makeSpectrogram() {
     if (!this.#wave) return;
+    const { default: Spectrogram } = await import(`${vendor}spectrogram.esm.js`);
+    if (!this.#wave || this.#spectrogram) return;
     this.#spectrogram = this.#wave.registerPlugin(Spectrogram.create({
-      container: drawing, height: 128, fftSamples: 1024, scale: 'mel', frequencyMax: 11000, labels: false, colorMap: 'roseus',
+      container: this.#parts.drawing, height: 128, fftSamples: 1024, scale: 'mel', frequencyMax: 11000, labels: false, colorMap: 'roseus',
     }));
     await this.#redraw();
   }

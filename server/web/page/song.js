@@ -238,6 +238,7 @@ export class SongPanel {
     try {
       if (a.bytes === 0 && job.status === 'done') await this.#whole(a);
       else await this.#grow(a);
+      if (a.failures) this.player.say('');
       a.failures = 0;
     } catch {
       if (!a.stop.signal.aborted) {
