@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -290,6 +291,15 @@ func TestPhone(t *testing.T) {
 	v.click("Spectrogram")
 	v.until("the spectrogram", `document.querySelector('.spectrogram canvas')`)
 	fits("the song")
+	const drawn = `(() => {
+		const box = document.querySelector('.spectrogram'), all = [...box.querySelectorAll('canvas')];
+		const width = all.reduce((most, c) => Math.max(most, c.getBoundingClientRect().right), 0) - box.getBoundingClientRect().left;
+		return Math.abs(width - box.clientWidth) < 4 && all.some((c) => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some((v, i) => i % 4 < 3 && v > 60));
+	})()`
+	v.until("what sounds in the spectrogram", drawn)
+	command(v, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 300, Height: 720, DeviceScaleFactor: 1, Mobile: true})
+	v.until("the same after a turn of the phone", `document.documentElement.clientWidth === 300 && `+drawn)
+	command(v, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 360, Height: 720, DeviceScaleFactor: 1, Mobile: true})
 	v.click("Write")
 	v.until("the form", `document.getElementById('input').offsetParent`)
 	v.click("Songs")

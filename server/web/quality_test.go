@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
@@ -199,6 +200,7 @@ func TestScreens(t *testing.T) {
 			eval[bool](v, `scrollTo(0, 0), true`)
 			take(name + "-phone")
 			command(v, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 1280, Height: 860, DeviceScaleFactor: 1})
+			time.Sleep(time.Second) // until everything is drawn anew, for the next picture
 		}
 	})
 }

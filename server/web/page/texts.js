@@ -174,9 +174,9 @@ export const t = {
   notice: 'Made with MiniMax-Music3. Songs from this page are made by a machine: say so where you share them.',
   noticeMore: 'Licence and acceptable use',
   noticeText: [
-    'This page makes songs with MiniMax-Music3, an open-weights model by MiniMax, or with a small demonstration model of the same build. The model’s weights come under the MiniMax-Music3 Community License, which the person who runs this server has accepted.',
-    'That licence asks that products name MiniMax-Music3 where people see it, that larger commercial use be agreed with MiniMax first, and that its acceptable-use policy be kept. Among other things: nothing unlawful, nothing that harms or deceives people, no imitation of a real person’s voice or work without their consent, and no machine-made song passed off as the work of a person.',
-    'The licence itself is what counts; it lies beside the weights, as LICENSE in MiniMaxAI/MiniMax-Music3.',
+    'This page makes songs with MiniMax-Music3, an open-weights model by MiniMax, or with a small demonstration model of the same build. The weights of MiniMax-Music3 come under the MiniMax-Music3 Community License, which binds whoever uses them.',
+    'That licence asks that products name MiniMax-Music3 where people see it, has terms for commercial use, and holds everyone to an acceptable-use policy. Read it before you share or sell what you make: it lies beside the weights, as LICENSE in MiniMaxAI/MiniMax-Music3.',
+    'In any case: make nothing unlawful, harmful or deceptive, do not imitate people who have not agreed to it, and say that a song was made by a machine.',
     'skald is free software under the Apache License 2.0. Waveform and spectrogram are drawn by wavesurfer.js (BSD 3-Clause).',
   ],
 
