@@ -160,7 +160,7 @@ func advice(m machine.Machine, needs []memoryNeed) []string {
 			verdict = "does not fit"
 		}
 		fits = fits || n.Fits
-		out = append(out, fmt.Sprintf("MiniMax-Music3 in %s needs %s, %s available: %s", n.Precision, size(n.Total), size(available), verdict))
+		out = append(out, fmt.Sprintf("MiniMax-Music3 in %s needs %s for a song of %d s, %s available: %s", n.Precision, size(n.Total), n.Seconds, size(available), verdict))
 	}
 	if !fits {
 		out = append(out, "use the built-in model here, or a machine with more memory")

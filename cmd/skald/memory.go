@@ -20,6 +20,7 @@ import (
 type memoryNeed struct {
 	Precision music3.Precision `json:"precision"`
 	Songs     int              `json:"songs"`
+	Seconds   int              `json:"longest_song_seconds"`
 	InPlace   int64            `json:"weights_in_place_bytes"` // mapped
 	Private   int64            `json:"weights_own_bytes"`
 	Packed    int64            `json:"packed_bytes"` // of these, copies that --pack decides about
@@ -52,7 +53,7 @@ func memoryNeeds(src music3.Source, c checkpoint.Config, pack int64) (needs []me
 		}
 		n := m.Need
 		needs = append(needs, memoryNeed{
-			Precision: p, Songs: m.Songs, InPlace: n.InPlace, Private: n.Private, Packed: n.Private - bare.Need.Private,
+			Precision: p, Songs: m.Songs, Seconds: m.Seconds, InPlace: n.InPlace, Private: n.Private, Packed: n.Private - bare.Need.Private,
 			KVCache: n.KVCache, Held: n.Songs, Scratch: n.Scratch, Total: n.Total(), Fits: m.Fits(),
 		})
 	}
@@ -69,10 +70,10 @@ func publishedTypes(component string) checkpoint.DType {
 
 func printNeeds(w io.Writer, needs []memoryNeed, note func(memoryNeed) string) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "precision\tmemory\tweights mapped\town\tof that packed\tKV cache\tsong\tworking\t")
+	fmt.Fprintln(t, "precision\tmemory\tweights mapped\town\tof that packed\tKV cache\tsong\tof at most\tworking\t")
 	for _, n := range needs {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Precision, size(n.Total), size(n.InPlace), size(n.Private),
-			size(n.Packed), size(n.KVCache), size(n.Held), size(n.Scratch), note(n))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d s\t%s\t%s\n", n.Precision, size(n.Total), size(n.InPlace), size(n.Private),
+			size(n.Packed), size(n.KVCache), size(n.Held), n.Seconds, size(n.Scratch), note(n))
 	}
 	t.Flush()
 }

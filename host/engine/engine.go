@@ -153,7 +153,7 @@ func Open(ctx context.Context, o Options) (e *Engine, err error) {
 	}
 	need := memory.Need
 	e.log.Info("memory", "needed", need.Total(), "weights_in_place", need.InPlace, "weights_own", need.Private,
-		"kv_cache", need.KVCache, "songs", need.Songs, "working", need.Scratch, "available", memory.Have.Free, "total", memory.Have.Total)
+		"kv_cache", need.KVCache, "songs", need.Songs, "working", need.Scratch, "longest_song_seconds", memory.Seconds, "available", memory.Have.Free, "total", memory.Have.Total)
 	progress := e.loadProgress(o.Progress, memory)
 	if err := e.preload(ctx, memory.plan, preloadWorkers(e.device.Info().Threads), progress); err != nil {
 		return e, fmt.Errorf("reading the weights: %w", err)

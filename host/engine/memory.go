@@ -19,6 +19,7 @@ type Memory struct {
 	Precision music3.Precision
 	Songs     int
 	Positions int // of the KV cache
+	Seconds   int // that a song may have, with a prompt of some hundred tokens
 
 	plan music3.Plan
 }
@@ -26,34 +27,63 @@ type Memory struct {
 // Fits tells whether there is room, or nobody knows.
 func (m Memory) Fits() bool { return m.Have.Total == 0 || m.Need.Total() <= m.Have.Free }
 
+// What the KV cache has room for at least: a song of a minute, the default length.
+const (
+	leastSeconds = 60
+	leastPrompt  = 500 // tokens
+)
+
 // PlanMemory works out what a model takes for so many songs at once, from the shapes and
 // types of its tensors alone. The KV cache has room for that many of the longest songs,
-// as far as half of what the rest leaves goes, and for one in any case: songs wait for a
-// place in it.
+// as far as half of what the rest leaves goes, and for one of them if that fits: songs wait
+// for a place in it. Where it does not, the cache has room for as long a song as fits, and
+// for one of a minute in any case.
 func PlanMemory(dev compute.Device, src music3.Source, c checkpoint.Config, p music3.Precision, songs int) (Memory, error) {
 	return planMemory(dev, src, c, p, songs, dev.Memory())
 }
 
 func planMemory(dev compute.Device, src music3.Source, c checkpoint.Config, p music3.Precision, songs int, have compute.MemoryInfo) (Memory, error) {
+	rate := float64(c.ConditionEncoder.InputSamplingRate) / float64(c.ConditionEncoder.InputHopLength)
 	longest := 2*c.LanguageModel.MaxPositions + maxPromptTokens
-	m := Memory{Precision: p, Songs: songs, Positions: longest, Have: have}
-	plan := func() (err error) {
-		m.plan, err = music3.NewPlan(dev, src, c, p, songs, m.Positions)
+	plan := func(positions int) (Memory, error) {
+		m := Memory{Precision: p, Songs: songs, Positions: positions, Have: have}
+		m.Seconds = min(music3.MaxFrames, c.LanguageModel.MaxPositions-leastPrompt, positions/2-leastPrompt-1) * 1000 / int(1000*rate)
+		var err error
+		m.plan, err = music3.NewPlan(dev, src, c, p, songs, positions)
 		m.Need = m.plan.Need
-		return err
-	}
-	if err := plan(); err != nil {
 		return m, err
+	}
+	m, err := plan(longest)
+	if err != nil {
+		return m, err
+	}
+	if !m.Fits() {
+		low, high := min(longest, 2*(int(leastSeconds*rate)+leastPrompt+1)), longest
+		if m, err = plan(low); err != nil || !m.Fits() {
+			return m, err
+		}
+		for high-low > longest/50 {
+			next, err := plan((low + high) / 2)
+			switch {
+			case err != nil:
+				return m, err
+			case next.Fits():
+				m, low = next, next.Positions
+			default:
+				high = next.Positions
+			}
+		}
+		return m, nil
 	}
 	more := (songs - 1) * longest
 	if have.Total > 0 {
 		room := float64(have.Free-m.Need.Total()) / 2
 		more = min(more, int(max(0, room)*float64(longest)/float64(max(m.Need.KVCache, 1))))
 	}
-	if m.Positions += more; more == 0 {
+	if more == 0 {
 		return m, nil
 	}
-	return m, plan()
+	return plan(longest + more)
 }
 
 // ReadBytes is how much of the checkpoint is read to load the model.
@@ -67,8 +97,8 @@ func (m Memory) ReadBytes() (n int64) {
 // String lists the parts.
 func (m Memory) String() string {
 	n := m.Need
-	return fmt.Sprintf("%s in %s for %s: weights in place %s, weights of its own %s, KV cache %s, songs until they are rendered %s, working memory %s",
-		gigabytes(n.Total()), m.Precision, songsOf(m.Songs), gigabytes(n.InPlace), gigabytes(n.Private), gigabytes(n.KVCache), gigabytes(n.Songs), gigabytes(n.Scratch))
+	return fmt.Sprintf("%s in %s for %s of at most %d s: weights in place %s, weights of its own %s, KV cache %s, songs until they are rendered %s, working memory %s",
+		gigabytes(n.Total()), m.Precision, songsOf(m.Songs), m.Seconds, gigabytes(n.InPlace), gigabytes(n.Private), gigabytes(n.KVCache), gigabytes(n.Songs), gigabytes(n.Scratch))
 }
 
 func songsOf(n int) string {

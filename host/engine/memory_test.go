@@ -37,22 +37,37 @@ func TestPlanMemory(t *testing.T) {
 	if all.Positions != 4*one.Positions || all.Need.KVCache < 4*one.Need.KVCache*99/100 || !all.Fits() {
 		t.Errorf("memory unknown: %d positions for a song, %d for four", one.Positions, all.Positions)
 	}
-	none := plan(4, compute.MemoryInfo{Total: 1 << 40})
-	least, longest := none.Need.Total(), one.Need.KVCache
-	if none.Fits() || none.Positions != one.Positions {
-		t.Errorf("no memory: fits %v, %d positions", none.Fits(), none.Positions)
+	const none = 1 // byte free
+	minute := plan(4, compute.MemoryInfo{Total: 1 << 40, Free: none})
+	if minute.Fits() || minute.Seconds != 60 || minute.Positions >= one.Positions {
+		t.Errorf("no memory: fits %v, %d positions, %d s", minute.Fits(), minute.Positions, minute.Seconds)
 	}
+	whole := plan(4, compute.MemoryInfo{Total: 1 << 40, Free: all.Need.Total() - 3*one.Need.KVCache + 1<<20})
+	if !whole.Fits() || whole.Seconds != one.Seconds || one.Seconds < 350 {
+		t.Errorf("one longest song fits: %v, %d s, alone %d s", whole.Fits(), whole.Seconds, one.Seconds)
+	}
+	least, longest := whole.Need.Total(), one.Need.KVCache
 	if all.Need.Songs != 4*one.Need.Songs || all.Need.InPlace != one.Need.InPlace {
 		t.Errorf("four songs %+v, one %+v", all.Need, one.Need)
 	}
-	if m := plan(4, compute.MemoryInfo{Total: least, Free: least}); !m.Fits() || m.Positions != one.Positions {
-		t.Errorf("just enough memory: fits %v, %d positions, want %d", m.Fits(), m.Positions, one.Positions)
+	before := 60
+	for _, part := range []int64{0, 10, 50, 90} { // per cent of the way from a minute to the longest song
+		free := minute.Need.Total() + (least-minute.Need.Total())*part/100
+		m := plan(4, compute.MemoryInfo{Total: 1 << 40, Free: free})
+		if !m.Fits() || m.Seconds < before || part > 0 && m.Seconds <= 60 || m.Seconds > one.Seconds {
+			t.Errorf("%d per cent of the memory between: fits %v, songs of %d s, with less of %d s", part, m.Fits(), m.Seconds, before)
+		}
+		// What is left is less than a fiftieth of the cache of the longest song, twice over.
+		if left := free - m.Need.Total(); part > 0 && left > (longest+one.Need.Songs)/10 {
+			t.Errorf("%d per cent of the memory between: %d bytes are left, songs have %d s", part, left, m.Seconds)
+		}
+		before = m.Seconds
 	}
-	if m := plan(4, compute.MemoryInfo{Total: least, Free: least - 1}); m.Fits() {
+	if m := plan(4, compute.MemoryInfo{Total: 1 << 40, Free: minute.Need.Total() - 1}); m.Fits() {
 		t.Error("a byte too little fits")
 	}
 	some := compute.MemoryInfo{Total: 1 << 40, Free: least + 2*longest}
-	if m := plan(4, some); !m.Fits() || m.Positions < 2*one.Positions*99/100 || m.Positions > 2*one.Positions {
+	if m := plan(4, some); !m.Fits() || m.Positions < 2*one.Positions*99/100 || m.Positions > 2*one.Positions*101/100 {
 		t.Errorf("two songs' memory left: fits %v, %d positions, want the room of two: %d", m.Fits(), m.Positions, 2*one.Positions)
 	}
 	if m := plan(4, compute.MemoryInfo{Total: 1 << 40, Free: 1 << 40}); m.Positions != all.Positions {

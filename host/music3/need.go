@@ -13,7 +13,7 @@ type Need struct {
 	InPlace int64 // weights that are read where they lie, in a mapping or in the program
 	Private int64 // weights in forms of the device's own
 	KVCache int64
-	Songs   int64 // what songs of the greatest length keep until they are rendered
+	Songs   int64 // what the longest songs keep until they are rendered
 	Scratch int64 // working memory of the stages
 }
 
@@ -79,7 +79,7 @@ func NewPlan(dev compute.Device, src Source, c checkpoint.Config, p Precision, s
 	m.voc.newBuffers(a, latents)
 	plan.Need.Scratch = d.buffers
 
-	frames := min(MaxFrames, c.LanguageModel.MaxPositions)
+	frames := min(MaxFrames, c.LanguageModel.MaxPositions, positions/2) // a frame takes two positions
 	chunks := (frames + hopFrames - 1) / hopFrames
 	samples := float64(frames) / m.FrameRate() * float64(m.SampleRate()) * 2
 	plan.Need.Songs = int64(songs) * (int64(chunks)*d.bufferBytes(loop.chunks.dtype, hopFrames*loop.chunks.width) + 4*int64(samples))
