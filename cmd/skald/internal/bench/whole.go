@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"path/filepath"
-	"runtime"
+	"runtime/debug"
 	"time"
 
 	"skald/host"
@@ -106,7 +106,7 @@ func Songs(ctx context.Context, eo engine.Options, count int, o Options, out io.
 		if n != 3 && n != count {
 			continue
 		}
-		runtime.GC() // what only waits to be collected is no growth
+		debug.FreeOSMemory() // what only waits to be collected or given back is no growth
 		resident, err := residentBytes()
 		if err != nil {
 			return err
