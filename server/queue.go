@@ -144,7 +144,7 @@ func (s *Server) sing(request context.Context, m singer, r engine.Request) (*eng
 // than Config.DrainTimeout.
 func (s *Server) drain() {
 	s.mu.Lock()
-	songs, worker := s.places, s.worker
+	songs, worker, loaded := s.places, s.worker, s.singer != nil
 	if !s.draining {
 		s.draining = true
 		if songs == 0 {
@@ -153,7 +153,9 @@ func (s *Server) drain() {
 	}
 	s.mu.Unlock()
 
-	s.log.Info("shutting down", "songs", songs, "timeout", s.config.DrainTimeout)
+	if loaded { // otherwise there is nothing to wait for, and why is told elsewhere
+		s.log.Info("shutting down", "songs", songs, "timeout", s.config.DrainTimeout)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.config.DrainTimeout)
 	defer cancel()
 	working := make(chan struct{})

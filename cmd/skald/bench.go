@@ -53,7 +53,7 @@ same form follow on standard error; above 1, skald is faster.`,
 	f.StringSliceVar(&dtypes, "dtypes", []string{"bf16", "fp32"}, "types of the activations: bf16, fp32")
 	f.IntVar(&o.Layers, "layers", 4, "layers to time; the rest is extrapolated")
 	f.IntSliceVar(&o.Latents, "latents", []int{86, 689}, "latents of a window")
-	f.IntSliceVar(&o.Rows, "rows", []int{2, 4, 8, 16}, "rows of a decode step; a song has two")
+	f.IntSliceVar(&o.Rows, "rows", []int{2, 4, 8, 16, 32}, "rows of a decode step; a song has two")
 	f.IntVar(&o.Runs, "runs", 7, "undisturbed runs of each stage")
 	f.DurationVar(&o.Budget, "budget", time.Minute, "longest time to spend on a row")
 	f.IntVar(&o.Threads, "threads", 0, "processor cores to use; 0: all that the machine or container offers")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -46,7 +47,10 @@ func bindEnvironment(root *cobra.Command, environ []string) (warnings []string) 
 				return
 			}
 			if e := cmd.Flags().Set(f.Name, value); e != nil {
-				err = usagef("environment variable %s: %w", environmentName(f.Name), e)
+				if invalid, ok := errors.AsType[*pflag.InvalidValueError](e); ok {
+					e = errors.Unwrap(invalid)
+				}
+				err = usagef("environment variable %s=%s", environmentName(f.Name), wrongValue(f, value, e))
 			}
 		})
 		return err

@@ -60,6 +60,9 @@ func commandNames(cmd *cobra.Command) []string {
 
 // flagError turns pflag's complaint into a usage error that names a near flag.
 func flagError(cmd *cobra.Command, err error) error {
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		return usagef("--%s %s", invalid.GetFlag().Name, wrongValue(invalid.GetFlag(), invalid.GetValue(), errors.Unwrap(invalid)))
+	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
 		return &usageError{err}
@@ -68,6 +71,24 @@ func flagError(cmd *cobra.Command, err error) error {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	hint := didYouMean(prefixed("--", nearest.Name(unknown.GetSpecifiedName(), names)))
 	return usagef("%w%s; `%s --help` lists the flags", err, hint, cmd.CommandPath())
+}
+
+// wrongValue says what a flag takes instead of a value that it refused.
+func wrongValue(f *pflag.Flag, value string, err error) string {
+	takes := map[string]string{
+		"int":     "a whole number",
+		"int64":   "a whole number",
+		"uint64":  "a whole number from 0 to 18446744073709551615",
+		"float64": "a number",
+		"bool":    "true or false",
+	}
+	if want, ok := takes[f.Value.Type()]; ok {
+		return fmt.Sprintf("%q: want %s", value, want)
+	}
+	if f.Value.Type() == "duration" {
+		return fmt.Sprintf("%q: want a time such as 90s or 1h30m", value)
+	}
+	return fmt.Sprintf("%q: %v", value, err)
 }
 
 // exactArgs is cobra.ExactArgs with an error that says what is missing.

@@ -262,8 +262,20 @@ func (f *serveFlags) config(stdin io.Reader, log *slog.Logger) (server.Config, e
 	if f.songs < 1 {
 		return server.Config{}, usagef("--songs %d: want 1 or more", f.songs)
 	}
-	if f.maxQueue < 0 || f.maxPerKey < 0 || f.songTimeout < 0 || f.shutdown < 0 || f.stall <= 0 {
-		return server.Config{}, usagef("--max-queue, --max-songs-per-key, --song-timeout and --shutdown-timeout must not be negative, --stall-after must be positive")
+	for _, x := range []struct {
+		name     string
+		negative bool
+		value    any
+	}{
+		{"max-queue", f.maxQueue < 0, f.maxQueue}, {"max-songs-per-key", f.maxPerKey < 0, f.maxPerKey},
+		{"song-timeout", f.songTimeout < 0, f.songTimeout}, {"shutdown-timeout", f.shutdown < 0, f.shutdown},
+	} {
+		if x.negative {
+			return server.Config{}, usagef("--%s %v: must not be negative", x.name, x.value)
+		}
+	}
+	if f.stall <= 0 {
+		return server.Config{}, usagef("--stall-after %v: must be positive", f.stall)
 	}
 	c := server.Config{
 		APIKeys: keys, AllowNoKey: f.allowNoKey, CORSOrigins: f.corsOrigins,

@@ -36,7 +36,7 @@ type Rates struct {
 
 // StageNames are the stages in order.
 func StageNames() []string {
-	return []string{"lm_decode", "lm_head", "lm_prefill", "depth_frame", "dit", "vocoder", "cond"}
+	return []string{"lm_decode", "lm_head", "lm_prefill", "depth_frame", "together", "dit", "vocoder", "cond"}
 }
 
 // Run measures the stages on a device and writes one row for each to out.
@@ -57,6 +57,9 @@ func Run(ctx context.Context, dev compute.Device, o Options, out io.Writer) erro
 // stage measures one stage in all its sizes, with a model that is whole only in what
 // the stage needs.
 func (o Options) stage(ctx context.Context, dev compute.Device, p music3.Precision, stage string, out io.Writer) error {
+	if stage == "together" {
+		return o.together(ctx, dev, p, out)
+	}
 	m, err := o.model(ctx, dev, p, stage)
 	if err != nil {
 		return err
@@ -90,12 +93,7 @@ func (o Options) stage(ctx context.Context, dev compute.Device, p music3.Precisi
 		}
 		t.fixed = constant.seconds
 		r.fill(t, flop, bytes)
-		if o.Rates.Read > 0 {
-			r.OfMemory = digits(r.GBytesPerS*1e9/o.Rates.Read, 3)
-		}
-		if f := o.Rates.FLOP[dtype]; f > 0 {
-			r.OfArithmetic = digits(r.GFLOPs*1e9/f, 3)
-		}
+		o.shares(&r)
 		return r.print(out)
 	}
 
@@ -153,21 +151,31 @@ func (o Options) stage(ctx context.Context, dev compute.Device, p music3.Precisi
 	return nil
 }
 
+// shares compares a row with the machine's rates.
+func (o Options) shares(r *Row) {
+	if o.Rates.Read > 0 {
+		r.OfMemory = digits(r.GBytesPerS*1e9/o.Rates.Read, 3)
+	}
+	if f := o.Rates.FLOP[r.DType]; f > 0 {
+		r.OfArithmetic = digits(r.GFLOPs*1e9/f, 3)
+	}
+}
+
 // model loads what a stage needs at its real widths, the rest as small as it can be.
 func (o Options) model(ctx context.Context, dev compute.Device, p music3.Precision, stage string) (*music3.Model, error) {
 	c := o.Config
 	lm, depth, flow := &c.LanguageModel, &c.DepthDecoder, &c.Transformer
 	lm.Layers, flow.Layers = 1, 1
 	switch stage {
-	case "lm_decode", "lm_prefill":
+	case "lm_decode", "lm_prefill", "together":
 		lm.Layers = o.Layers
 	case "dit":
 		flow.Layers = o.Layers
 	}
-	if stage != "depth_frame" {
+	if stage != "depth_frame" && stage != "together" {
 		depth.Layers, depth.IntermediateSize = 1, 8
 	}
-	if stage != "lm_decode" && stage != "lm_prefill" {
+	if stage != "lm_decode" && stage != "lm_prefill" && stage != "together" {
 		lm.IntermediateSize = 8
 	}
 	if stage != "dit" {

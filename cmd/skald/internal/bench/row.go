@@ -31,6 +31,8 @@ type Row struct {
 	Bytes        int64   `json:"bytes,omitempty"`         // of a load: read; of songs: resident
 	Level        string  `json:"level,omitempty"`         // the device's instruction set
 	OfMemory     float64 `json:"of_memory,omitempty"`     // share of the read rate of this run
+	FramesPerS   float64 `json:"frames_per_s,omitempty"`  // of all songs together
+	OfOne        float64 `json:"of_one,omitempty"`        // that, over the first row's
 	OfArithmetic float64 `json:"of_arithmetic,omitempty"` // share of the multiply rate of this run
 }
 
