@@ -186,7 +186,7 @@ func TestFirstAudio(t *testing.T) {
 	s.setSinger(m)
 	ts := httptest.NewServer(s.Handler())
 	defer ts.Close()
-	const song = `{"input":"[intro] [verse] [chorus] [verse] [chorus] [outro]","prompt":"slow piano","duration":30,"seed":3,"response_format":%q,"stream":%v}`
+	const song = `{"input":"[intro] [verse] [chorus] [verse] [chorus] [outro]","prompt":"medium tempo, piano","duration":30,"seed":3,"response_format":%q,"stream":%v}`
 	for _, format := range []string{"wav", "flac", "pcm"} {
 		whole := post(s, fmt.Sprintf(song, format, false)).Body.Bytes()
 		mu.Lock()

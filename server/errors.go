@@ -109,6 +109,9 @@ func errSong(speech request.Speech, err error) *apiError {
 		e.noRetry = true // at once it would take as long
 		return e
 	}
+	if e, ok := errors.AsType[*reopenError](err); ok {
+		return errReopen(e)
+	}
 	if _, ok := errors.AsType[*engine.RequestError](err); ok {
 		return errProblems(speech.Problems(err))
 	}

@@ -15,6 +15,7 @@ func gauge(name, help string, labels ...string) *prometheus.Desc {
 
 var (
 	gaugeReady    = gauge("ready", "Whether songs are accepted.")
+	gaugeLoaded   = gauge("model_loaded", "Whether the model is in memory; 0 while it loads or is unloaded because nobody used it.")
 	gaugeModel    = gauge("model_info", "The loaded model; always 1.", "model", "precision", "device")
 	gaugeVersion  = gauge("build_info", "The version of the program; always 1.", "version")
 	gaugeSongs    = gauge("songs", "Songs that wait, are being made, or whose reply is being sent.", "state")
@@ -43,7 +44,7 @@ var (
 // Describe implements prometheus.Collector.
 func (g gauges) Describe(descs chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		gaugeReady, gaugeModel, gaugeVersion, gaugeSongs, gaugePlaces, gaugeProgress, gaugeBlocks, gaugeMemory, gaugeFree,
+		gaugeReady, gaugeLoaded, gaugeModel, gaugeVersion, gaugeSongs, gaugePlaces, gaugeProgress, gaugeBlocks, gaugeMemory, gaugeFree,
 		gaugeJobs, gaugeOldest, gaugeStored, gaugeStore,
 		gaugeUsed, gaugeBusy, gaugeMemoryBusy, gaugeTemperature, gaugePower, gaugeClock, gaugeECC,
 	} {
@@ -84,9 +85,15 @@ func (g gauges) Collect(metrics chan<- prometheus.Metric) {
 		set(gaugeReady, 1)
 	}
 	if m == nil {
+		set(gaugeLoaded, 0)
 		return
 	}
 	info, usage := m.Info(), m.Usage()
+	if r, ok := m.(*resting); ok && !r.loaded() {
+		set(gaugeLoaded, 0)
+	} else {
+		set(gaugeLoaded, 1)
+	}
 	set(gaugeModel, 1, info.Name, info.Precision, info.Device)
 	waiting, running := m.Busy()
 	set(gaugeSongs, float64(waiting), "waiting")

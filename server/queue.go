@@ -15,18 +15,26 @@ import (
 func (s *Server) SetLoading(p engine.LoadProgress) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.loading = p
+	s.loading, s.loadingAt = p, time.Now()
 }
 
 // SetEngine gives the server its loaded model, and songs are accepted from now on, jobs
 // too if it keeps any. The caller closes the engine after Run has returned.
 func (s *Server) SetEngine(e *engine.Engine) error {
+	var m singer = e
+	if s.config.IdleUnload > 0 {
+		r := newResting(e, s.config.IdleUnload, s.log, s.config.Open)
+		s.mu.Lock()
+		s.resting = r
+		s.mu.Unlock()
+		m = r
+	}
 	if s.config.Jobs != nil {
-		if err := s.startWorker(e); err != nil {
+		if err := s.startWorker(m); err != nil {
 			return err
 		}
 	}
-	s.setSinger(e)
+	s.setSinger(m)
 	return nil
 }
 
@@ -179,6 +187,9 @@ func (s *Server) drain() {
 func (s *Server) stalled() (since time.Duration, stalled bool) {
 	s.mu.Lock()
 	m, last := s.singer, s.busySince
+	if s.loadingAt.After(last) {
+		last = s.loadingAt
+	}
 	s.mu.Unlock()
 	if m == nil {
 		return 0, false

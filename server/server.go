@@ -51,6 +51,11 @@ type Config struct {
 	Gateway    bool        // songs are made by workers elsewhere
 	WorkerOnly bool        // songs are only made for gateways: of the routes there are those for whoever watches
 
+	// IdleUnload, when positive, closes the engine when no song was asked for so long, and
+	// Open opens one like it for the next.
+	IdleUnload time.Duration
+	Open       func(context.Context) (*engine.Engine, error)
+
 	Version string       // of the program
 	Logger  *slog.Logger // nil: slog.Default()
 }
@@ -99,10 +104,12 @@ type Server struct {
 	singer    singer // nil while loading
 	loadedAt  time.Time
 	loading   engine.LoadProgress
+	loadingAt time.Time // when that was told
 	draining  bool
 	idle      chan struct{}  // closed once draining and without songs
 	places    int            // taken by songs, from admission until their reply is sent
 	placesOf  map[caller]int // those of each key
+	resting   *resting       // nil: the engine is never unloaded
 	worker    *jobs.Worker   // takes up jobs; nil: this process does not
 	busySince time.Time      // when the engine last had nothing to do
 	lastSong  time.Duration  // the time the last song took, its queueing included
@@ -136,6 +143,20 @@ func New(c Config) (*Server, error) {
 	s.songs, s.stopSongs = context.WithCancelCause(context.Background())
 	s.handler = s.routes()
 	return s, nil
+}
+
+// closeResting closes an engine that was opened again; that of SetEngine is the caller's,
+// who may close it too.
+func (s *Server) closeResting() {
+	s.mu.Lock()
+	m := s.resting
+	s.mu.Unlock()
+	if m == nil {
+		return
+	}
+	if err := m.close(); err != nil {
+		s.log.Error("closing the engine", "error", err)
+	}
 }
 
 // Handler returns the server's routes, for tests and for embedding. Run also sets time
@@ -232,6 +253,7 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	case <-ctx.Done():
 	}
 	s.drain()
+	defer s.closeResting()
 	grace, cancel := context.WithTimeout(context.Background(), shutdownGrace)
 	defer cancel()
 	if err := hs.Shutdown(grace); err != nil {

@@ -37,6 +37,7 @@ type serveFlags struct {
 	maxQueue     int
 	maxPerKey    int
 	songTimeout  time.Duration
+	idleUnload   time.Duration
 	shutdown     time.Duration
 	stall        time.Duration
 	logFormat    *choice
@@ -74,6 +75,7 @@ one kills.`,
 	flags.IntVar(&f.maxQueue, "max-queue", 16, "songs that may wait while others are made")
 	flags.IntVar(&f.maxPerKey, "max-songs-per-key", 0, "songs of one key that may be made or wait at once; 0: no limit")
 	flags.DurationVar(&f.songTimeout, "song-timeout", 0, "how long a song may take from its request to its end; 0: no limit")
+	flags.DurationVar(&f.idleUnload, "idle-unload", 0, "when no song was asked for so long, free the model's memory and load it again for the next; 0: never")
 	flags.DurationVar(&f.shutdown, "shutdown-timeout", 30*time.Second, "how long a running song may go on after a signal to stop")
 	flags.DurationVar(&f.stall, "stall-after", 10*time.Minute, "without progress for so long, /healthz reports a stalled engine")
 	f.jobs = addJobFlags(cmd)
@@ -110,12 +112,15 @@ func (f *serveFlags) run(cmd *cobra.Command) (err error) {
 	defer func() { err = errors.Join(err, store.Close()) }()
 	config.Jobs, config.WorkerName = store, workerName()
 	config.Gateway, config.WorkerOnly = f.jobs.role.value == "gateway", f.jobs.role.value == "worker"
+	var options engine.Options
+	config.IdleUnload = f.idleUnload
+	config.Open = func(ctx context.Context) (*engine.Engine, error) { return engine.Open(ctx, options) }
 	s, err := server.New(config)
 	if err != nil {
 		return &usageError{err}
 	}
 	defer f.spareProcessors()()
-	options, err := f.options(f.songs, log, s.SetLoading)
+	options, err = f.options(f.songs, log, s.SetLoading)
 	if err != nil {
 		return err
 	}
@@ -268,7 +273,7 @@ func (f *serveFlags) config(stdin io.Reader, log *slog.Logger) (server.Config, e
 		value    any
 	}{
 		{"max-queue", f.maxQueue < 0, f.maxQueue}, {"max-songs-per-key", f.maxPerKey < 0, f.maxPerKey},
-		{"song-timeout", f.songTimeout < 0, f.songTimeout}, {"shutdown-timeout", f.shutdown < 0, f.shutdown},
+		{"song-timeout", f.songTimeout < 0, f.songTimeout}, {"idle-unload", f.idleUnload < 0, f.idleUnload}, {"shutdown-timeout", f.shutdown < 0, f.shutdown},
 	} {
 		if x.negative {
 			return server.Config{}, usagef("--%s %v: must not be negative", x.name, x.value)
