@@ -28,7 +28,7 @@ func TestSchemathesis(t *testing.T) {
 	ts := httptest.NewServer(s.Handler())
 	defer ts.Close()
 	cmd := exec.CommandContext(t.Context(), program, "run", ts.URL+"/openapi.json",
-		"--header", "Authorization: Bearer test-key", "--seed", "1", "--no-color", "--max-examples", "100",
+		"--header", "Authorization: Bearer test-key", "--seed", "1", "--no-color", "--max-examples", "40",
 		// What one field says about another no schema can tell, so that a body that
 		// conforms may be refused; TestOpenAPIRequests looks at these.
 		"--exclude-checks", "positive_data_acceptance",
