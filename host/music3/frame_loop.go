@@ -282,7 +282,9 @@ func (l *FrameLoop) Prefill(v *Voice, unconditional []int32) (done bool, err err
 	out := l.prefillPass(v.prompt[lo:hi], v.seqs[0], v.seqs[1])
 	for i, row := range [2]int{v.pos - 1, len(v.prompt) - 1} { // the last of either prompt
 		if row >= lo && row < hi {
-			l.queue.Copy(l.hiddenRow(v.hidden, i), l.hiddenRow(out, row-lo))
+			h := l.lm.cfg.HiddenSize
+			// A slice of its own: remembered ones outlive the voice.
+			l.queue.Copy(v.hidden.Slice(i*h, (i+1)*h), l.hiddenRow(out, row-lo))
 		}
 	}
 	if v.started = hi; hi < len(v.prompt) {
