@@ -8,7 +8,6 @@ import (
 
 	"skald/cuda"
 	"skald/host/compute"
-	"skald/host/compute/computetest"
 )
 
 // open opens the first GPU, real or emulated. Small staging buffers send even small
@@ -29,5 +28,3 @@ func open(t *testing.T) compute.Device {
 	})
 	return d
 }
-
-func TestConformance(t *testing.T) { computetest.Run(t, open) }
