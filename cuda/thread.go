@@ -2,10 +2,14 @@
 
 package cuda
 
+// #include <cuda.h>
+import "C"
+
 import (
 	"errors"
 	"runtime"
 	"time"
+	"unsafe"
 
 	"gorgonia.org/cu"
 )
@@ -105,12 +109,12 @@ func (t *thread) loop() {
 func (t *thread) ask() {
 	kept := t.waits[:0]
 	for _, w := range t.waits {
-		err := w.event.Query()
-		if err == cu.NotReady {
+		code := w.query()
+		if code == C.CUDA_ERROR_NOT_READY {
 			kept = append(kept, w)
 			continue
 		}
-		w.done <- err
+		w.done <- driver(code)
 	}
 	switch now := time.Now(); {
 	case len(kept) < len(t.waits):
@@ -122,4 +126,10 @@ func (t *thread) ask() {
 	}
 	clear(t.waits[len(kept):])
 	t.waits = kept
+}
+
+// query asks whether the event has passed. cu.Event.Query would allocate for every "not
+// yet", so the event is taken out of its struct, of which it is the only field.
+func (w *wait) query() C.CUresult {
+	return C.cuEventQuery(*(*C.CUevent)(unsafe.Pointer(&w.event)))
 }

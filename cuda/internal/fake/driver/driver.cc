@@ -31,7 +31,7 @@ void reset();
 namespace {
 
 struct Event {
-  std::atomic<bool> passed{true};
+  std::atomic<bool> passed{true}, asked{false};
 };
 
 std::mutex mutex;  // guards what follows
@@ -270,12 +270,15 @@ CUresult cuEventRecord(CUevent e, CUstream s) {
   NEEDS_CONTEXT;
   if (!known(s)) return CUDA_ERROR_INVALID_HANDLE;
   auto *event = reinterpret_cast<Event *>(e);
-  event->passed = false;
+  event->passed = event->asked = false;
   return queue(s, [event] { return event->passed = true, 0; });
 }
+// The first answer after a record is always "not yet".
 CUresult cuEventQuery(CUevent e) {
+  auto *event = reinterpret_cast<Event *>(e);
+  if (!event->asked.exchange(true)) return CUDA_ERROR_NOT_READY;
   CUresult r = wait();
-  return r ? r : reinterpret_cast<Event *>(e)->passed ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  return r ? r : event->passed ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 }  // extern "C"
