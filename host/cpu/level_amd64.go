@@ -65,15 +65,3 @@ func machineKernels(l level) kernels {
 	k.attendBF16 = (*queue).attendTiles
 	return k
 }
-
-// widenBlocks leaves what is no whole block to the portable code.
-func widenBlocks(blocks func(dst *float32, src *uint16, blocks int)) func(dst []float32, src []uint16) {
-	return func(dst []float32, src []uint16) {
-		dst = dst[:len(src)]
-		n := len(src) &^ 31
-		if n > 0 {
-			blocks(&dst[0], &src[0], n/32)
-		}
-		widen(dst[n:], src[n:])
-	}
-}

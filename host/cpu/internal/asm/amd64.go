@@ -97,9 +97,16 @@ func (m memory) String() string {
 
 // field is the field of a Go struct that base points at; the assembler learns its
 // offset from go_asm.h.
-func field(base general, structure, name string) string {
-	return fmt.Sprintf("%s_%s(%v)", structure, name, base)
+func field(base general, structure, name string) structField {
+	return structField{base, structure, name}
 }
+
+type structField struct {
+	base            general
+	structure, name string
+}
+
+func (f structField) String() string { return fmt.Sprintf("%s_%s(%v)", f.structure, f.name, f.base) }
 
 // clear sets vectors to zero.
 func (fn *function) clear(vs ...vector) {

@@ -23,7 +23,7 @@ func amxFew(f *file, panels int) {
 	name := fmt.Sprintf("amxFew%d", panels)
 	fn := f.function(name, "(p *amxFewProduct)", fmt.Sprintf("%s computes p with %d panels of x.", name, panels))
 	p := fn.load("p")
-	argument := func(name string) string { return field(p, "amxFewProduct", name) }
+	argument := func(name string) structField { return field(p, "amxFewProduct", name) }
 	get := func(name string) general {
 		r := fn.general()
 		fn.op("MOVQ", argument(name), r)
@@ -88,7 +88,7 @@ func amxFew(f *file, panels int) {
 func amxStrip(f *file) {
 	fn := f.function("amxStrip", "(p *amxStripProduct)", "amxStrip computes p.")
 	p := fn.load("p")
-	argument := func(name string) string { return field(p, "amxStripProduct", name) }
+	argument := func(name string) structField { return field(p, "amxStripProduct", name) }
 	get := func(name string) general {
 		r := fn.general()
 		fn.op("MOVQ", argument(name), r)

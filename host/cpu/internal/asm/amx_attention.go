@@ -56,7 +56,7 @@ func softmaxColumns(f *file) {
 	fn := f.function("softmaxColumns", "(p *columnSoftmax)", "softmaxColumns computes p.")
 	l := &lanes{function: fn, file: f, bytes: 64}
 	p := fn.load("p")
-	argument := func(name string) string { return field(p, "columnSoftmax", name) }
+	argument := func(name string) structField { return field(p, "columnSoftmax", name) }
 	get := func(name string) general {
 		r := fn.general()
 		fn.op("MOVQ", argument(name), r)
@@ -208,7 +208,7 @@ func storeColumns(f *file) {
 	fn := f.function("storeColumns", "(p *columnStore)", "storeColumns computes p.")
 	l := &lanes{function: fn, file: f, bytes: 64}
 	p := fn.load("p")
-	argument := func(name string) string { return field(p, "columnStore", name) }
+	argument := func(name string) structField { return field(p, "columnStore", name) }
 	get := func(name string) general {
 		r := fn.general()
 		fn.op("MOVQ", argument(name), r)

@@ -6,7 +6,7 @@ package main
 func amxConv(f *file) {
 	fn := f.function("amxConv", "(p *amxConvProduct)", "amxConv computes p.")
 	p := fn.load("p")
-	argument := func(name string) string { return field(p, "amxConvProduct", name) }
+	argument := func(name string) structField { return field(p, "amxConvProduct", name) }
 	get := func(name string) general {
 		r := fn.general()
 		fn.op("MOVQ", argument(name), r)

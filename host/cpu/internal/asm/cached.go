@@ -7,8 +7,8 @@ const lineBytes = 64
 
 // cached makes the two products of attention over a cache of float32 or of bfloat16, for
 // one row and for four.
-func cached() *file {
-	f := &file{name: "cached", arch: "amd64"}
+func cached(arch string) *file {
+	f := &file{name: "cached", arch: arch}
 	for _, bits := range []bool{false, true} {
 		for _, rows := range []int{1, 4} {
 			form := fmt.Sprintf("%dF32", rows)
@@ -53,8 +53,11 @@ func newCached(l *lanes, bits bool, rows int) *cachedProduct {
 		c.upper = l.bits(0xffff0000)
 	}
 	panels := 1
-	if l.wide() {
+	switch {
+	case l.wide():
 		panels = 4
+	case l.neon() && rows == 1:
+		panels = 2
 	}
 	c.t, c.tmp, c.x, c.line = l.load("t"), l.general(), l.general(), l.general()
 	if rows > 1 {
@@ -70,7 +73,7 @@ func newCached(l *lanes, bits bool, rows int) *cachedProduct {
 	return c
 }
 
-func (c *cachedProduct) field(name string) string { return field(c.t, "cachedTile", name) }
+func (c *cachedProduct) field(name string) structField { return field(c.t, "cachedTile", name) }
 
 // perPanel is how many vectors the sums of a panel take.
 func (c *cachedProduct) perPanel() int { return lineBytes / c.bytes }

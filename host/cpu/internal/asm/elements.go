@@ -2,8 +2,8 @@ package main
 
 // elements makes the element-wise operations, each in two forms: one that stores
 // float32, and one, with BF16 in its name, that rounds every store to bfloat16.
-func elements() *file {
-	f := &file{name: "elements", arch: "amd64"}
+func elements(arch string) *file {
+	f := &file{name: "elements", arch: arch}
 
 	f.stores("silu", "(y, x []float32)", "is rounding.silu.", func(l *lanes, r rounder) {
 		y, x := l.load("y_base"), l.load("x_base")

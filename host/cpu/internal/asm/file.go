@@ -29,7 +29,7 @@ type file struct {
 // "(dst *float32, n int) (sum float32)". doc says what it does, as a sentence
 // that begins with the name.
 func (f *file) function(name, signature, doc string) *function {
-	fn := &function{name: name, signature: signature, doc: doc, offsets: map[string]int{}}
+	fn := &function{name: name, signature: signature, doc: doc, offsets: map[string]int{}, arm: f.arch == "arm64"}
 	if err := fn.layOut(); err != nil {
 		panic(fmt.Sprintf("%s%s: %v", name, signature, err))
 	}

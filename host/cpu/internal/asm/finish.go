@@ -1,8 +1,8 @@
 package main
 
 // finishing makes the last step of products and convolutions: bias, residual, rounding.
-func finishing() *file {
-	f := &file{name: "finish", arch: "amd64"}
+func finishing(arch string) *file {
+	f := &file{name: "finish", arch: arch}
 	f.perLevel("finish", "(f *finish)", "finishes rows of sums; there must be one.", finish)
 	return f
 }

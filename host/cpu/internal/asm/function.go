@@ -14,13 +14,18 @@ type function struct {
 	size                 int            // bytes of parameters and results
 	offsets              map[string]int // of parameters and results
 	text                 bytes.Buffer
-	used                 [16]bool // amd64: general registers handed out, by number
+	used                 [16]bool // general registers handed out, by number
+	arm                  bool     // for arm64: op translates
 }
 
 // op writes one instruction. Operands are in the order of Go's assembler, the
 // destination last; they are registers, memory operands, labels, or an int
 // for an immediate.
 func (fn *function) op(name string, operands ...any) {
+	if fn.arm {
+		fn.translate(name, operands)
+		return
+	}
 	texts := make([]string, len(operands))
 	for i, o := range operands {
 		switch o := o.(type) {

@@ -196,8 +196,18 @@ func newSin(l *lanes) sinConstants {
 
 // sin turns x into its sine, for |x| < 2^27.
 func (c *sinConstants) sin(l *lanes, x vector) {
-	half := l.bytes / 2
 	high := l.vector()
+	if l.neon() {
+		l.word2(fcvtl2, "FCVTL2.2D", high, x)
+		l.word2(fcvtl, "FCVTL.2D", x, x)
+		c.wide(l, x)
+		c.wide(l, high)
+		l.word2(fcvtn, "FCVTN.2S", x, x)
+		l.word2(fcvtn2, "FCVTN2.4S", x, high)
+		l.drop(high)
+		return
+	}
+	half := l.bytes / 2
 	if l.wide() {
 		l.op("VEXTRACTF32X8", 1, x, high.as(half))
 	} else {

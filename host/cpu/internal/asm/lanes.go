@@ -5,11 +5,12 @@ import (
 	"math"
 )
 
-// lanes is a function on vectors of one width, AVX2's or AVX-512's. Its methods are
-// written once for both; bytes is the width.
+// lanes is a function on vectors of one width, AVX2's, AVX-512's or NEON's. Its methods
+// are written once for all; bytes is the width.
 //
 // Within each, an operation on memory covers the lanes that are left: all of them in
-// the main loop, the first few behind it.
+// the main loop, the first few behind it. NEON has no masks: there the loop behind the
+// main one takes one lane at a time, and the other lanes are 0.
 type lanes struct {
 	*function
 	file  *file
@@ -33,10 +34,15 @@ const (
 // perLevel adds a function for AVX2 and one for AVX-512. The level is appended to
 // the name; doc is a sentence that goes on behind the name.
 func (f *file) perLevel(name, signature, doc string, write func(l *lanes)) {
-	for _, level := range []struct {
+	type width struct {
 		name  string
 		bytes int
-	}{{"AVX2", 32}, {"AVX512", 64}} {
+	}
+	levels := []width{{"AVX2", 32}, {"AVX512", 64}}
+	if f.arch == "arm64" {
+		levels = []width{{"NEON", 16}}
+	}
+	for _, level := range levels {
 		fn := f.function(name+level.name, signature, name+level.name+" "+doc)
 		l := &lanes{function: fn, file: f, bytes: level.bytes}
 		fn.used[cx] = true
@@ -45,15 +51,22 @@ func (f *file) perLevel(name, signature, doc string, write func(l *lanes)) {
 	}
 }
 
-// wide tells AVX-512 from AVX2.
+// wide tells AVX-512 from the others.
 func (l *lanes) wide() bool { return l.bytes == 64 }
+
+// neon tells NEON from the others.
+func (l *lanes) neon() bool { return l.bytes == 16 }
 
 // count is how many float32 a vector holds.
 func (l *lanes) count() int { return l.bytes / 4 }
 
 // vector hands out a vector register that is free.
 func (l *lanes) vector() vector {
-	for n := range l.bytes / 2 { // 16 or 32 of them
+	count := l.bytes / 2 // 16 or 32 of them
+	if l.neon() {
+		count = neonRegisters
+	}
+	for n := range count {
 		if !l.used[n] {
 			l.used[n] = true
 			return vector{n, l.bytes}
@@ -85,10 +98,10 @@ func (l *lanes) copy(v any) vector {
 	return c
 }
 
-// bits makes a constant with the same 32 bits in every lane. AVX-512 keeps it in a
-// register, AVX2, which has half of them, in memory: it can only be the first operand.
+// bits makes a constant with the same 32 bits in every lane. It is kept in a register,
+// but for AVX2, which has half of them, in memory: it can only be the first operand.
 func (l *lanes) bits(b uint32) any {
-	if !l.wide() {
+	if l.bytes == 32 {
 		return l.file.constant(uint64(b)<<32 | uint64(b))
 	}
 	v, r := l.vector(), l.general()
@@ -103,7 +116,7 @@ func (l *lanes) float(x float64) any { return l.bits(math.Float32bits(float32(x)
 
 // double makes a constant with a float64 in every lane.
 func (l *lanes) double(x float64) any {
-	if !l.wide() {
+	if l.bytes == 32 {
 		return l.file.constant(math.Float64bits(x))
 	}
 	v, r := l.vector(), l.general()
@@ -133,7 +146,7 @@ func (l *lanes) each(n string, body func()) {
 // eachOf is each with the count in CX, where it is lost. The labels are named after n.
 func (l *lanes) eachOf(n string, body func()) {
 	l.index = l.general()
-	if !l.wide() {
+	if l.bytes == 32 {
 		l.left = l.vector()
 	}
 	loop, tail, done := label(n+"Loop"), label(n+"Tail"), label(n+"Done")
@@ -150,12 +163,21 @@ func (l *lanes) eachOf(n string, body func()) {
 	l.op("ADDQ", l.count(), cx)
 	l.op("JZ", done)
 	l.comment("The lanes that are left.")
-	l.mask()
 	l.tail = true
-	body()
+	if l.neon() {
+		one := label(n + "One")
+		l.mark(one)
+		body()
+		l.op("ADDQ", 1, l.index)
+		l.op("SUBQ", 1, cx)
+		l.op("JNZ", one)
+	} else {
+		l.mask()
+		body()
+	}
 	l.tail = false
 	l.mark(done)
-	if !l.wide() {
+	if l.bytes == 32 {
 		l.drop(l.left)
 	}
 	l.release(l.index)
@@ -191,6 +213,8 @@ func (l *lanes) get(base general) vector {
 	switch {
 	case !l.tail:
 		l.op("VMOVUPS", l.element(base), v)
+	case l.neon():
+		l.op("VMOVSS", l.element(base), v)
 	case l.wide():
 		l.op("VMOVUPS.Z", l.element(base), leftMask, v)
 	default:
@@ -204,6 +228,8 @@ func (l *lanes) put(v vector, base general) {
 	switch {
 	case !l.tail:
 		l.op("VMOVUPS", v, l.element(base))
+	case l.neon():
+		l.op("VMOVSS", v, l.element(base))
 	case l.wide():
 		l.op("VMOVUPS", v, leftMask, l.element(base))
 	default:
@@ -216,6 +242,8 @@ func (l *lanes) put(v vector, base general) {
 func (l *lanes) keep(v vector) {
 	switch {
 	case !l.tail:
+	case l.neon():
+		l.line(fmt.Sprintf("FMOVS F%d, F%d", v.n, v.n))
 	case l.wide():
 		l.op("VMOVAPS.Z", v, leftMask, v)
 	default:
@@ -227,6 +255,14 @@ func (l *lanes) keep(v vector) {
 // lowest; op is "ADD" or "MAX".
 func (l *lanes) fold(v vector, op string) {
 	t := l.vector()
+	if l.neon() {
+		for _, bytes := range []uint32{8, 4} {
+			l.word(ext16B|bytes<<11, fmt.Sprintf("EXT $%d,", bytes), t, v, v)
+			l.op("V"+op+"PS", t, v, v)
+		}
+		l.drop(t)
+		return
+	}
 	if l.wide() {
 		l.op("VEXTRACTF32X8", 1, v, t.as(32))
 		l.op("V"+op+"PS", t.as(32), v.as(32), v.as(32))
@@ -247,6 +283,9 @@ func (l *lanes) fold(v vector, op string) {
 func (l *lanes) raise(most, v vector) {
 	switch {
 	case !l.tail:
+		l.op("VMAXPS", v, most, most)
+	case l.neon():
+		l.op("VBROADCASTSS", v, v)
 		l.op("VMAXPS", v, most, most)
 	case l.wide():
 		l.op("VMAXPS", v, most, leftMask, most)

@@ -14,24 +14,25 @@ import (
 
 // files makes everything that is written.
 func files() []*file {
-	return []*file{
+	var all []*file
+	for _, arch := range []string{"amd64", "arm64"} {
+		all = append(all, elements(arch), sums(arch), roundings(arch), softmax(arch), cached(arch), finishing(arch))
+	}
+	return append(all,
 		identification(),
 		widening(),
-		elements(),
-		sums(),
-		roundings(),
-		softmax(),
-		cached(),
 		amxAttention(),
 		packing(),
 		tiles(),
-		finishing(),
 		pairing(),
 		amx(),
 		dots(),
 		peaks(),
 		peaksBF16(),
-	}
+		widenNEON(),
+		packNEON(),
+		tilesNEON(),
+	)
 }
 
 func main() {

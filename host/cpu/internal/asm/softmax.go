@@ -1,8 +1,8 @@
 package main
 
 // softmax makes the step of a running softmax.
-func softmax() *file {
-	f := &file{name: "softmax", arch: "amd64"}
+func softmax(arch string) *file {
+	f := &file{name: "softmax", arch: arch}
 	f.perLevel("softmax", "(p []float32, scale float32, state *softmaxState) (shrink float32)", "is softmaxRow.", func(l *lanes) {
 		p, scale, state := l.load("p_base"), l.parameter("scale"), l.load("state")
 		c := newExp(l, 127, exp6)

@@ -1,8 +1,10 @@
 package main
 
+import "fmt"
+
 // sums makes what goes over one row whatever type it has.
-func sums() *file {
-	f := &file{name: "sums", arch: "amd64"}
+func sums(arch string) *file {
+	f := &file{name: "sums", arch: arch}
 
 	f.perLevel("sum", "(x []float32) (total float32)", "is sum, with as many partial sums as a vector has lanes.", func(l *lanes) {
 		x, total := l.load("x_base"), l.vector()
@@ -46,6 +48,16 @@ func sums() *file {
 		l.each("x_len", func() {
 			v := l.get(x)
 			l.op("VSUBPS", v, v, v) // not 0 but a NaN
+			if l.neon() {
+				l.op("VCMPPS", 3, v, v, v)
+				l.comment("16 bits of each lane")
+				l.word2(xtn4H, "XTN.4H", v, v)
+				l.line(fmt.Sprintf("FMOVD F%d, %s", v.n, armRegister(bits)))
+				l.op("TESTQ", bits, bits)
+				l.op("JNZ", found)
+				l.drop(v)
+				return
+			}
 			const unordered = 3
 			if l.wide() {
 				l.op("VCMPPS", unordered, v, v, spare)
@@ -62,7 +74,14 @@ func sums() *file {
 		l.op("VZEROUPPER")
 		l.op("RET")
 		l.mark(found)
-		l.op("BSFL", bits, bits)
+		if l.neon() {
+			b := armRegister(bits)
+			l.line(fmt.Sprintf("RBIT %s, %s", b, b))
+			l.line(fmt.Sprintf("CLZ %s, %s", b, b))
+			l.line(fmt.Sprintf("LSR $4, %s", b))
+		} else {
+			l.op("BSFL", bits, bits)
+		}
 		l.op("ADDQ", l.index, bits)
 		l.op("MOVQ", bits, l.argument("index"))
 	})
@@ -70,8 +89,8 @@ func sums() *file {
 }
 
 // roundings makes the conversions to bfloat16.
-func roundings() *file {
-	f := &file{name: "round", arch: "amd64"}
+func roundings(arch string) *file {
+	f := &file{name: "round", arch: arch}
 
 	f.perLevel("round", "(x []float32)", "is rounding.slice for bfloat16.", func(l *lanes) {
 		x, r := l.load("x_base"), newRounder(l, true)
@@ -86,13 +105,21 @@ func roundings() *file {
 		"is narrow for the first numbers: done tells how many. AVX2, which has no mask for stores of 16 bits, leaves what is no whole vector.", func(l *lanes) {
 			dst, src, r := l.load("dst_base"), l.load("src_base"), newRounder(l, true)
 			l.each("dst_len", func() {
-				if l.tail && !l.wide() {
+				if l.tail && l.bytes == 32 {
 					return
 				}
 				v, place := l.get(src), indexed(dst, l.index, 2, 0)
 				r.round(l, v)
 				l.op("VPSRLD", 16, v, v)
 				switch {
+				case l.neon():
+					l.word2(xtn4H, "XTN.4H", v, v)
+					if l.tail {
+						l.line(fmt.Sprintf("VMOV V%d.H[0], %s", v.n, armValue))
+						l.line(fmt.Sprintf("MOVH %s, %s", armValue, l.armMemory(place)))
+					} else {
+						l.line(fmt.Sprintf("FMOVD F%d, %s", v.n, l.armMemory(place)))
+					}
 				case l.tail:
 					l.op("VPMOVDW", v, leftMask, place)
 				case l.wide():
@@ -106,8 +133,8 @@ func roundings() *file {
 				}
 				l.drop(v)
 			})
-			done := l.index // behind the last whole vector
-			if l.wide() {
+			done := l.index // AVX2: behind the last whole vector
+			if l.bytes != 32 {
 				l.op("MOVQ", l.argument("dst_len"), done)
 			}
 			l.op("MOVQ", done, l.argument("done"))
