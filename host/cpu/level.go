@@ -19,8 +19,8 @@ const (
 	levelAVX512     level = "avx512"     // F, BW, DQ and VL
 	levelAVX512BF16 level = "avx512bf16" // and VDPBF16PS
 	levelAMX        level = "amx"        // and tiles of bfloat16
-	levelNEON       level = "neon"
-	levelBF16NEON   level = "bf16neon" // and BFMMLA
+	levelNEON       level = "neon"       // every arm64
+	levelBF16NEON   level = "bf16neon"   // and BFMMLA
 )
 
 // note says how a level multiplies with bfloat16 weights.
