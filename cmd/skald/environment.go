@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"skald/internal/nearest"
+	"skald/server/request/nearest"
 )
 
 const environmentPrefix = "SKALD_"

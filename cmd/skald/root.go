@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"skald/internal/nearest"
+	"skald/server/request/nearest"
 )
 
 // newRoot returns the command with all its subcommands.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"skald/host/music3/prompt"
-	"skald/internal/nearest"
+	"skald/server/request/nearest"
 )
 
 func checkModel(r *Rules, v value) *fault {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"skald/internal/nearest"
+	"skald/server/request/nearest"
 )
 
 // maxProblems bounds the list in a reply: a body of 1 MiB can hold 200,000 problems.

@@ -9,7 +9,7 @@ import (
 
 	"skald/host/audio"
 	"skald/host/engine"
-	"skald/internal/nearest"
+	"skald/server/request/nearest"
 )
 
 func TestAccepted(t *testing.T) {
