@@ -71,7 +71,7 @@ func TestEveryStageRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const each = 2 + 1 + 1 + 1 + 2 + 1 + 2
+	const each = 2 + 1 + 1 + 1 + 2 + 2 + 1 + 2
 	if len(rows) != 2*each {
 		t.Errorf("%d rows, expected %d", len(rows), 2*each)
 	}

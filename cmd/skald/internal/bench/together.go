@@ -22,15 +22,13 @@ func (o Options) together(ctx context.Context, dev compute.Device, p music3.Prec
 	if p == music3.BF16 {
 		dtype = "bf16"
 	}
-	whole, err := o.steps(ctx, dev, p, o.Layers)
+	layers := min(max(o.Layers, 2), lm.Layers) // one alone tells nothing of the rest
+	whole, err := o.steps(ctx, dev, p, layers)
 	if err != nil {
 		return err
 	}
 	least := make([]timing, len(whole))
-	if o.Layers < lm.Layers {
-		if o.Layers < 2 {
-			return fmt.Errorf("%d layer of %d tells nothing of the rest: give --layers 2 or more", o.Layers, lm.Layers)
-		}
+	if layers < lm.Layers {
 		if least, err = o.steps(ctx, dev, p, 1); err != nil {
 			return err
 		}
@@ -39,9 +37,9 @@ func (o Options) together(ctx context.Context, dev compute.Device, p music3.Prec
 	for i, t := range whole {
 		songs := o.Rows[i] / 2
 		r := Row{Peer: "skald", Stage: "together", Work: fmt.Sprintf("songs=%d", songs), DType: dtype, Threads: o.Threads,
-			LayersTimed: o.Layers, LayersTotal: lm.Layers, Level: o.Level}
+			LayersTimed: layers, LayersTotal: lm.Layers, Level: o.Level}
 		if less := least[i]; len(less.seconds) > 0 {
-			without := func(all, single float64) float64 { return max(0, single-(all-single)/float64(o.Layers-1)) }
+			without := func(all, single float64) float64 { return max(0, single-(all-single)/float64(layers-1)) }
 			t.fixed = []float64{without(slices.Min(t.seconds), slices.Min(less.seconds)), without(median(t.seconds), median(less.seconds))}
 			t.disturbed = t.disturbed || less.disturbed
 		}
