@@ -20,7 +20,6 @@ const (
 	levelAVX512BF16 level = "avx512bf16" // and VDPBF16PS
 	levelAMX        level = "amx"        // and tiles of bfloat16
 	levelNEON       level = "neon"       // every arm64
-	levelBF16NEON   level = "bf16neon"   // and BFMMLA
 )
 
 // note says how a level multiplies with bfloat16 weights.
@@ -40,7 +39,7 @@ func (l level) note() string {
 const levelVariable = "SKALD_CPU"
 
 func knownLevels() []level {
-	return []level{levelGo, levelAVX2, levelAVX512, levelAVX512BF16, levelAMX, levelNEON, levelBF16NEON}
+	return []level{levelGo, levelAVX2, levelAVX512, levelAVX512BF16, levelAMX, levelNEON}
 }
 
 // chooseLevel returns the level of that name, or for an empty name the one that the
