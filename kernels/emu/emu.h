@@ -9,7 +9,8 @@
 //   - grids, blocks and shared memory that the smallest target has not.
 // Shared memory begins as bytes of 0xff, which is NaN in every format. cp.async arrives as
 // late as its wait allows, or at once with odd seeds. Seeds other than 0 run threads and
-// blocks in random order, so what depends on the order changes with the seed.
+// blocks in random order, or with every third seed (2, 5, ...) one warp as far ahead of the
+// others as it gets, so what depends on the order changes with the seed.
 // Not modelled: the weak order of memory, time, occupancy, TMA, wgmma.
 #ifndef SKALD_EMU_H
 #define SKALD_EMU_H

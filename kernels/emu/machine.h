@@ -91,7 +91,8 @@ class Machine {
   Block *block_ = nullptr;
   std::string failure_;
   uint64_t state_ = 1;
-  bool shuffle_ = false, eager_ = false;
+  // ahead: who became ready last runs first, so that one warp gets far before the others.
+  bool shuffle_ = false, ahead_ = false, eager_ = false;
 };
 
 // The machine of this thread.

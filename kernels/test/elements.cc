@@ -151,10 +151,10 @@ void flow() {
             [&](size_t i) { return Want{rounded(rounded(noise[i] * 0.3f, t) + rounded(carry[i] * 0.7f, t), t), 0}; }, 0);
     for (bool guided : {false, true}) {
       Numbers before = noise.copy(), now = noise.copy();
-      compare("euler_step", now, [&] { return skald_euler_step(t, now.data(), carry.data(), guided ? vu.data() : nullptr, 1.7f, 0.125f, int64_t(m), nullptr); }, [&](size_t i) {
+      compare("euler_step", now, [&] { return skald_euler_step(t, now.data(), carry.data(), guided ? vu.data() : nullptr, 1.7f, 0.1f, int64_t(m), nullptr); }, [&](size_t i) {
         double v = carry[i];
         if (guided) v = rounded(vu[i] + rounded(double(1.7f) * rounded(v - vu[i], t), t), t);
-        return Want{rounded(before[i] + rounded(v * 0.125, t), t), 0};
+        return Want{rounded(before[i] + rounded(v * double(0.1f), t), t), 0};
       }, 0);
     }
   }
