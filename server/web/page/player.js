@@ -44,11 +44,6 @@ export class Player {
         small('B', () => this.#edge('b'), { 'aria-label': t.loopB, title: t.loopB }),
         range, spectrogram),
       h('p', { class: 'hint keys' }, t.loopHint, ' ', t.keys));
-    let resized = 0;
-    new ResizeObserver(() => {
-      clearTimeout(resized);
-      resized = setTimeout(() => this.#resized(), 200);
-    }).observe(wave);
     this.#parts = { wave, play, time, total, volume, loop, note, range, spectrogram, drawing: this.element.querySelector('.spectrogram') };
   }
 
@@ -247,16 +242,6 @@ export class Player {
     spectrogram.setAttribute('aria-pressed', String(on));
     drawing.hidden = !on;
     if (on && !this.#spectrogram) await this.#makeSpectrogram();
-  }
-
-  // resized draws the spectrogram anew, which keeps its width by itself.
-  async #resized() {
-    const { spectrogram, drawing } = this.#parts;
-    if (!this.#wave || !this.#spectrogram) return;
-    this.#wave.unregisterPlugin(this.#spectrogram);
-    this.#spectrogram = null;
-    replace(drawing);
-    if (spectrogram.getAttribute('aria-pressed') === 'true') await this.#makeSpectrogram();
   }
 
   async #makeSpectrogram() {
