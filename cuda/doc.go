@@ -6,7 +6,8 @@
 // The package needs cgo, CUDA's headers and the libraries that CMake makes from ../kernels
 // and ./shim. Without a tag it computes on a GPU; the program starts on machines without a
 // driver too, where Open returns ErrNoDevice. With the tag cudaemu the same Go code runs on
-// an emulation of a GPU, in tests. With the tag nocuda the package is empty.
+// an emulation of a GPU, in tests. With the tag nocuda the package is empty. See
+// docs/cuda.md.
 //
 // # Threads
 //
