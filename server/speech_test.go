@@ -192,7 +192,8 @@ func TestRequestHeaders(t *testing.T) {
 		{"gzip", post(s, validBody, "Content-Encoding", "gzip"), 415, "unsupported_media_type"},
 		{"1 MiB and 1", post(s, validBody+large[len(validBody)-1:]), 413, "request_too_large"},
 		{"query", do(s, "POST", path+"?stream=true", validBody), 400, "unknown_parameter"},
-		{"GET", do(s, "GET", path, ""), 405, "method_not_allowed"},
+		{"GET without fields", do(s, "GET", path, ""), 400, "missing_required_parameter"},
+		{"DELETE", do(s, "DELETE", path, ""), 405, "method_not_allowed"},
 		{"PUT", do(s, "PUT", path, validBody), 405, "method_not_allowed"},
 		{"OPTIONS", do(s, "OPTIONS", path, ""), 405, "method_not_allowed"},
 		{"slash", do(s, "POST", path+"/", validBody), 404, "not_found"},
@@ -206,7 +207,7 @@ func TestRequestHeaders(t *testing.T) {
 			} else if tt.w.Code != tt.status {
 				t.Errorf("%d %s", tt.w.Code, tt.w.Body)
 			}
-			if allow := tt.w.Header().Get("Allow"); tt.status == 405 && allow != "POST" {
+			if allow := tt.w.Header().Get("Allow"); tt.status == 405 && allow != "GET, POST" {
 				t.Errorf("Allow is %q", allow)
 			}
 		})
