@@ -193,7 +193,7 @@ func verify(t *testing.T, p *process, ids map[int]string, want map[int][sha256.S
 // kills is how often the tests kill; SKALD_TEST_KILLS says so.
 func kills(t *testing.T) int {
 	if testing.Short() {
-		t.Skip("skipped: starts and kills servers; 1 of 3 tests of survival")
+		t.Skip("NOT EXAMINED: 1 of 3 tests of survival, which start and kill servers (-short)")
 	}
 	v := os.Getenv("SKALD_TEST_KILLS")
 	if v == "" {

@@ -39,7 +39,7 @@ func TestPreloadMapsPages(t *testing.T) {
 func TestPreloadCutShort(t *testing.T) {
 	c, data, name := mapped(t, 2*preloadPiece)
 	if err := unix.Madvise(data[:os.Getpagesize()], unix.MADV_POPULATE_READ); err != nil {
-		t.Skipf("NOT EXAMINED: files that are cut short while they are read: this system has no MADV_POPULATE_READ (%v)", err)
+		t.Skipf("NOT EXAMINED: 1 case, a file cut short while it is read: this system has no MADV_POPULATE_READ (%v)", err)
 	}
 	if err := os.Truncate(name, preloadPiece); err != nil {
 		t.Fatal(err)

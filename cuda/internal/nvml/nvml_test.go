@@ -87,7 +87,7 @@ func TestRead(t *testing.T) {
 
 func TestUnavailable(t *testing.T) {
 	if _, err := os.Stat("/proc/driver/nvidia/version"); err == nil {
-		t.Skip("skipping 1 case: this machine has a driver, and so a library")
+		t.Skip("NOT EXAMINED: 1 case, a machine without the library: this one has a driver")
 	}
 	if got, code := readWith(t, fakeUUID); code != 3 || !strings.Contains(got, libraryName) {
 		t.Errorf("no library: exit %d, %q", code, got)

@@ -113,7 +113,7 @@ func TestCompare(t *testing.T) {
 // TestWhole measures the loading of a small checkpoint, and songs of the built-in model.
 func TestWhole(t *testing.T) {
 	if _, err := residentBytes(); err != nil {
-		t.Skipf("NOT EXAMINED: rows of loading and of songs: %v", err)
+		t.Skipf("NOT EXAMINED: 4 rows of loading and of songs: %v", err)
 	}
 	dir := filepath.Join(t.TempDir(), "tiny")
 	tiny, err := synth.ShapeNamed("tiny")
